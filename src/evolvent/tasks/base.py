@@ -1,0 +1,141 @@
+"""What a task is: problems in three splits that share no key, and a verifier.
+
+A task is any object with the members of `Task`. Problems are found by drawing and hashing: the split of a problem is
+a function of its key, so train, gate and test cannot overlap, whatever seeds are used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+
+from evolvent.core.errors import UserError
+from evolvent.core.random import stream
+from evolvent.core.records import Message, Problem
+
+Split = Literal["train", "gate", "test"]
+SPLITS: tuple[Split, ...] = ("train", "gate", "test")
+SHARES = {"train": 70, "gate": 10, "test": 20}  # per cent of the key space
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A verifier's verdict: `outcome` in [0, 1] is strict success; `shaping` are named part credits, which count
+    only where a recipe asks for them; `answer` is what was extracted and judged (None: nothing was found)."""
+
+    outcome: float
+    answer: str | None = None
+    shaping: dict[str, float] = field(default_factory=dict)
+
+
+class Piece(NamedTuple):
+    """A part of a demonstration. `policy` says who writes it, `weight` how much a supervised loss counts it."""
+
+    text: str
+    policy: bool = True
+    weight: float = 1.0
+
+
+Demo = list[Piece]  # a worked solution, turn by turn; tool replies are pieces with policy=False
+
+
+class Reply(NamedTuple):
+    """What an environment answers to a turn: text to append (empty when `done`), or the end of the episode.
+
+    `calls` counts the tool or environment steps that this turn cost; `note` goes into the trajectory's `info`.
+    """
+
+    text: str
+    done: bool = False
+    calls: int = 1
+    note: dict[str, Any] | None = None
+
+
+class Episode(Protocol):
+    """The environment's side of one multi-turn episode. Raise `VerifierError` if the environment itself fails."""
+
+    def respond(self, turn: str) -> Reply: ...
+
+
+@runtime_checkable
+class Task(Protocol):
+    """Problems and a verifier. Every member is asked for by its name only; nothing needs to be inherited.
+
+    name        as on the command line, with levels: `countdown:3x20`
+    categories  the levels or types that `draw` can be asked for, easiest first
+    max_tokens  how long a solution may get, all turns together, in characters (the models count their own tokens)
+    """
+
+    name: str
+    categories: tuple[str, ...]
+    max_tokens: int
+
+    def draw(self, split: Split, rng: np.random.Generator, category: str | None = None) -> Problem:
+        """A random problem of the split, of one category if given."""
+        ...
+
+    def score(self, problem: Problem, completion: str) -> Score:
+        """Judge a completion. Raise `VerifierError` if judging itself fails; a wrong answer is never an error."""
+        ...
+
+    def gold(self, problem: Problem) -> Demo | None:
+        """A correct solution, written as a model should write it; None where none is known."""
+        ...
+
+
+def key_of(family: str, data: Any) -> str:
+    """Key of a problem: hash of the task family and the data that makes the problem what it is."""
+    text = json.dumps([family, data], sort_keys=True, ensure_ascii=False, default=str)
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def split_of(key: str) -> Split:
+    """The split that a key belongs to; a fixed function of the key alone."""
+    place = int(key[:8], 16) % 100
+    if place < SHARES["train"]:
+        return "train"
+    return "gate" if place < SHARES["train"] + SHARES["gate"] else "test"
+
+
+def one_user(text: str) -> tuple[Message, ...]:
+    """A prompt of a single user message."""
+    return (Message("user", text),)
+
+
+def distinct(
+    task: Task, split: Split, count: int, seed: int = 0, categories: Sequence[str] | None = None
+) -> list[Problem]:
+    """Up to `count` different problems of a split, spread evenly over the categories, in a fixed order.
+
+    Fewer come back when the task runs out: after 50 draws in a row that were all seen before.
+    """
+    wanted = list(categories or task.categories)
+    rng = stream(seed, "problems", task.name, split)
+    found: dict[str, Problem] = {}
+    misses = 0
+    while len(found) < count and misses < 50 * len(wanted):
+        problem = task.draw(split, rng, wanted[(len(found) + misses) % len(wanted)])
+        if problem.key in found:
+            misses += 1
+        else:
+            found[problem.key] = problem
+            misses = 0
+    return list(found.values())
+
+
+def check_levels(family: str, levels: Iterable[str], parse: Any, examples: str) -> tuple[str, ...]:
+    """Levels as a tuple, each accepted by `parse` (which raises ValueError); the error names what would be right."""
+    levels = tuple(levels)
+    for level in levels:
+        try:
+            parse(level)
+        except ValueError as reason:
+            raise UserError(
+                f"task `{family}` has no level `{level}`{f' ({reason})' if str(reason) else ''}; try {examples}"
+            ) from None
+    return levels
