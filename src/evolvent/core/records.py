@@ -56,7 +56,10 @@ class Reward(NamedTuple):
     tokens: np.ndarray | None = None
 
 
-ENDED = {"end", "env"}  # stop reasons that are the policy's or the environment's own; all others cut the episode
+ENDED = {
+    "end",
+    "env",
+}  # stop reasons that are the policy's or the environment's own; all others cut the episode
 
 
 @dataclass(slots=True)
@@ -82,6 +85,7 @@ class Trajectory:
     segments: tuple[Segment, ...] = ()
     completion: str = ""
     stop: str = ""
+    temperature: float = 1.0
     parent: int | None = None
     fork_at: int | None = None
     rewards: dict[str, Reward] = field(default_factory=dict)

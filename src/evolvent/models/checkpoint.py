@@ -12,6 +12,7 @@ from safetensors.torch import load_file, save_file
 
 from evolvent.core.errors import UserError
 from evolvent.models.decoder import Decoder, DecoderConfig
+from evolvent.models.policy import Policy
 
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
@@ -35,7 +36,9 @@ def read_weights(folder: Path) -> dict[str, torch.Tensor]:
     elif (folder / INDEX).is_file():
         names = sorted(set(json.loads((folder / INDEX).read_text())["weight_map"].values()))
     else:
-        raise UserError(f"{folder} has no weights ({WEIGHTS}); convert them with `save_pretrained(safe_serialization=True)`")
+        raise UserError(
+            f"{folder} has no weights ({WEIGHTS}); convert them with `save_pretrained(safe_serialization=True)`"
+        )
     tensors: dict[str, torch.Tensor] = {}
     for name in names:
         try:
@@ -97,3 +100,18 @@ def seed_config(layers: int, width: int, heads: int, inner: int, context: int, v
         "eos_token_id": 2,
         "torch_dtype": "float32",
     }
+
+
+def write_policy(policy: Policy, folder: Path) -> None:
+    """Write config, weights and tokenizer, each file whole or not at all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if isinstance(policy.model, Decoder):
+        from evolvent.models.lora import merged
+
+        (folder / "config.json").write_text(json.dumps(policy.config, indent=2) + "\n")
+        write_weights(folder / WEIGHTS, merged(policy))
+    else:
+        from evolvent.models.lora import unloaded
+
+        unloaded(policy).save_pretrained(folder, safe_serialization=True)
+    policy.format.save(folder)

@@ -104,7 +104,11 @@ def inverse_frequencies(config: DecoderConfig) -> Tensor:
     factor = scaling["factor"]
     if scaling.get("rope_type", scaling.get("type")) == "linear":
         return inverse / factor
-    low, high, old = scaling["low_freq_factor"], scaling["high_freq_factor"], scaling["original_max_position_embeddings"]
+    low, high, old = (
+        scaling["low_freq_factor"],
+        scaling["high_freq_factor"],
+        scaling["original_max_position_embeddings"],
+    )
     wavelength = 2 * math.pi / inverse
     smooth = ((old / wavelength - low) / (high - low)).clamp(0, 1)
     return (1 - smooth) * inverse / factor + smooth * inverse
@@ -122,7 +126,11 @@ class Attention(nn.Module):
 
     def __init__(self, config: DecoderConfig) -> None:
         super().__init__()
-        self.heads, self.kv_heads, self.dim = config.num_attention_heads, config.num_key_value_heads, config.head_dim
+        self.heads, self.kv_heads, self.dim = (
+            config.num_attention_heads,
+            config.num_key_value_heads,
+            config.head_dim,
+        )
         width, bias = config.hidden_size, config.attention_bias
         self.q_proj = nn.Linear(width, self.heads * self.dim, bias=bias)
         self.k_proj = nn.Linear(width, self.kv_heads * self.dim, bias=bias)
@@ -194,6 +202,11 @@ class Stack(nn.Module):
         self.embed_tokens = nn.Embedding(config.vocab_size, config.hidden_size)
         self.layers = nn.ModuleList(Layer(config) for _ in range(config.num_hidden_layers))
         self.norm = nn.RMSNorm(config.hidden_size, config.rms_norm_eps)
+
+    @property
+    def blocks(self) -> list[Layer]:
+        """The layers in order."""
+        return [layer for layer in self.layers if isinstance(layer, Layer)]
 
 
 class Decoder(nn.Module):

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 
 from evolvent.core.errors import UserError
@@ -31,7 +32,7 @@ class Format(Protocol):
     def prompt(self, messages: Sequence[Message]) -> list[int]: ...
     def reply(self, text: str) -> list[int]: ...
     def encode(self, text: str) -> list[int]: ...
-    def decode(self, tokens: Sequence[int]) -> str: ...
+    def decode(self, tokens: Sequence[int] | np.ndarray) -> str: ...
     def save(self, folder: Path) -> None: ...
 
 
@@ -42,9 +43,9 @@ class SeedFormat:
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.tokenizer = tokenizer
-        self.pad, self.bos, self.eos, self.unknown = (tokenizer.token_to_id(t) for t in SPECIAL)
+        self._ids: dict[str, int] = tokenizer.get_vocab()
+        self.pad, self.bos, self.eos, self.unknown = (self._ids[t] for t in SPECIAL)
         self.ends = frozenset([self.eos])
-        self._ids = tokenizer.get_vocab()
         self._texts = {i: "" if t in SPECIAL else t for t, i in self._ids.items()}
 
     @property
@@ -62,7 +63,7 @@ class SeedFormat:
                 "replace it, or use another model"
             ) from None
 
-    def decode(self, tokens: Sequence[int]) -> str:
+    def decode(self, tokens: Sequence[int] | np.ndarray) -> str:
         """The text, without special tokens."""
         return "".join([self._texts[int(t)] for t in tokens])
 

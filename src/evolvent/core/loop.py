@@ -1,0 +1,184 @@
+"""The loop: propose, roll out, judge, credit, keep, learn, gate. The same for everything that evolves."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from evolvent.core.errors import UserError
+from evolvent.core.ledger import Budget, Ledger
+from evolvent.core.records import Group
+from evolvent.core.role import Role
+from evolvent.core.step import Step, Turns
+
+if TYPE_CHECKING:
+    from evolvent.models.policy import Policy
+
+
+class TooManyErrors(UserError):
+    """More trajectories failed than a run should carry on with."""
+
+
+@dataclass
+class System:
+    """Roles over one policy, engine and ledger, and whose turn it is."""
+
+    roles: dict[str, Role]
+    policy: Policy | None
+    ledger: Ledger
+    turns: Turns
+    t: int = 0
+    max_errors: float = 0.5
+    clock: Callable[[], float] = time.perf_counter
+    errors: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """Every part ever built, wrapped ones included, by role and path."""
+        return {path: part for role in self.roles.values() for path, part in role.parts.items()}
+
+    def setup(self) -> None:
+        """Hand each part its role, then let it check the system; called once, before the first step."""
+        for role in self.roles.values():
+            role.others = self.roles
+            for path, part in role.parts.items():
+                missing = set(getattr(part, "needs", ())) - role.engine.offers
+                if missing:
+                    raise UserError(
+                        f"`{path}` needs an engine with {', '.join(sorted(missing))}, and "
+                        f"{type(role.engine).__name__} does not offer that; choose another model or recipe"
+                    )
+                if hasattr(part, "setup"):
+                    part.setup(role)
+        for part in self.parts.values():
+            if hasattr(part, "check"):
+                part.check(self)
+
+    def run(self, budget: Budget) -> Iterator[list[Step]]:
+        """Steps until the budget is used up, one list of roles' steps at a time."""
+        while not self.ledger.reached(budget):
+            yield self.step()
+
+    def step(self) -> list[Step]:
+        """One step of every role whose turn it is."""
+        start = self.clock()
+        steps = [self._role_step(self.roles[name]) for name in self.turns(list(self.roles), self.t)]
+        self.t += 1
+        self.ledger.charge(steps=1, seconds=self.clock() - start)
+        return steps
+
+    def _role_step(self, role: Role) -> Step:
+        s = Step(self.t, role)
+        slots = role.slots
+        watch = Stopwatch(s, self.clock)
+        learn = slots.get("learn")
+        s.actors = learn.ask(s) if learn else [role.policy_actor()]
+        rounds = slots["propose"](s)
+        while True:
+            with watch("propose"):
+                requests = next(rounds, None)
+            if requests is None:
+                break
+            with watch("rollout"):
+                s.fresh = slots["rollout"](requests, s)
+            with watch("judge"):
+                slots["judge"](s.fresh, s)
+            s.groups += s.fresh
+            s.round += 1
+        self._count_errors(s)
+        with watch("credit"):
+            s.batches = slots["credit"](s) if "credit" in slots else []
+        if "keep" in slots:
+            with watch("keep"):
+                s.changes += slots["keep"](s)
+        if learn:
+            with watch("learn"):
+                s.changes += learn.tell(s.batches, s)
+        if "gate" in slots:
+            with watch("gate"):
+                s.log("gate/accepted", slots["gate"](s))
+        for part in role.parts.values():
+            if hasattr(part, "observe"):
+                part.observe(s)
+        summarise(s)
+        return s
+
+    def _count_errors(self, s: Step) -> None:
+        trajectories = [t for g in s.groups for t in g.trajectories]
+        failed = [t for t in trajectories if t.error is not None]
+        s.log("errors", len(failed))
+        for t in failed:
+            kind = str(t.error).split("\n")[0][:200]
+            self.errors[kind] = self.errors.get(kind, 0) + 1
+        if trajectories and len(failed) > self.max_errors * len(trajectories):
+            raise TooManyErrors(
+                f"{len(failed)} of {len(trajectories)} trajectories of step {s.t} failed, more than the "
+                f"{self.max_errors:.0%} that a run may lose; the first error: {failed[0].error}"
+            )
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that the next step depends on."""
+        states = {p: part.state_dict() for p, part in self.parts.items() if hasattr(part, "state_dict")}
+        return {
+            "t": self.t,
+            "ledger": self.ledger.state_dict(),
+            "policy": self.policy.state_dict() if self.policy else None,
+            "parts": states,
+            "errors": dict(self.errors),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go back to a saved state; the system must have been built from the same plan."""
+        self.t = state["t"]
+        self.ledger.load_state_dict(state["ledger"])
+        self.errors = dict(state["errors"])
+        if self.policy:
+            self.policy.load_state_dict(state["policy"])
+        for path, saved in state["parts"].items():
+            self.parts[path].load_state_dict(saved)
+
+
+class Stopwatch:
+    """Seconds of each stage of a step, as metrics `seconds/<stage>`."""
+
+    def __init__(self, s: Step, clock: Callable[[], float]) -> None:
+        self.s, self.clock, self.name, self.start = s, clock, "", 0.0
+
+    def __call__(self, name: str) -> Stopwatch:
+        self.name = name
+        return self
+
+    def __enter__(self) -> None:
+        self.start = self.clock()
+
+    def __exit__(self, *_: object) -> None:
+        key = f"seconds/{self.name}"
+        self.s.metrics[key] = self.s.metrics.get(key, 0.0) + self.clock() - self.start
+
+
+def everyone(roles: Sequence[str], t: int) -> list[str]:
+    """All roles step, in the order in which they were declared."""
+    return list(roles)
+
+
+def summarise(s: Step) -> None:
+    """The numbers that every run has: score, outcome, length, truncation, and groups without signal."""
+    rows = [t for g in s.groups for t in g.valid]
+    s.log("trajectories", len(rows))
+    if not rows:
+        return
+    s.log("score", float(np.mean([t.score for t in rows])))
+    s.log("outcome", float(np.mean([t.outcome for t in rows])))
+    s.log("length", float(np.mean([t.sampled for t in rows])))
+    s.log("truncated", float(np.mean([t.truncated for t in rows])))
+    s.log("flat_groups", float(np.mean([is_flat(g) for g in s.groups if g.valid])))
+
+
+def is_flat(group: Group) -> bool:
+    """All scores of the group are equal: no signal for a group baseline."""
+    scores = [t.score for t in group.valid]
+    return max(scores) - min(scores) < 1e-9

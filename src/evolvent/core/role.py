@@ -1,0 +1,62 @@
+"""A role: one set of slots over an engine, a policy and a task."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from evolvent.core.ledger import Ledger
+from evolvent.core.records import Group, Request
+from evolvent.core.step import Step
+
+if TYPE_CHECKING:
+    from evolvent.engine.base import Actor, Engine
+    from evolvent.models.policy import Policy
+    from evolvent.models.reference import Reference
+    from evolvent.tasks.base import Task
+
+
+@dataclass
+class Role:
+    """Slots and what their parts need: the task, the policy, the engine that runs it, the ledger and the seed."""
+
+    name: str
+    task: Task
+    policy: Policy
+    engine: Engine
+    ledger: Ledger
+    seed: int
+    adapter: str | None = None
+    slots: dict[str, Any] = field(default_factory=dict)
+    parts: dict[str, Any] = field(default_factory=dict)
+    others: dict[str, Role] = field(default_factory=dict)  # all roles of the system, by name
+    reference: Reference | None = None  # the start model, kept where a part asked for it
+
+    def __getattr__(self, name: str) -> Any:
+        slots = self.__dict__.get("slots", {})
+        if name in slots:
+            return slots[name]
+        raise AttributeError(name)
+
+    def need_reference(self) -> None:
+        """Keep a frozen copy of the policy as it is now; called in `setup`, before anything is learned."""
+        from evolvent.models.reference import Reference
+
+        self.reference = self.reference or Reference(self.policy)
+
+    def act(self, requests: Sequence[Request], s: Step, label: str = "act") -> list[Group]:
+        """Roll out with this role's present actors, for another role: no judge, no learning, charged to the caller."""
+        inner = s.child(self, self.actors(s), label)
+        return self.slots["rollout"](requests, inner)
+
+    def actors(self, s: Step) -> list[Actor]:
+        """The actors that this role would step with."""
+        learn = self.slots.get("learn")
+        return learn.ask(s.child(self, [], "ask")) if learn else [self.policy_actor()]
+
+    def policy_actor(self) -> Actor:
+        """The policy as it is, with this role's adapter."""
+        from evolvent.engine.base import Actor
+
+        return Actor(self.adapter or "policy", self.policy.version, self.policy.low(self.adapter))

@@ -1,0 +1,1 @@
+"""Guard: gates, sandboxes, drift probes."""

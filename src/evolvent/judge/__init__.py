@@ -1,0 +1,1 @@
+"""Judge: verifiers, reward models, generative judges, shaping."""

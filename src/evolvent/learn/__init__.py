@@ -1,0 +1,1 @@
+"""Learn: credit, objectives, preference and supervised losses, evolution strategies."""

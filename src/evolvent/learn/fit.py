@@ -1,0 +1,217 @@
+"""Gradient descent on batches: minibatches, micro-batches by token budget, AdamW. Losses are its subclasses'."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from evolvent.core.errors import UserError
+from evolvent.core.records import Batch, Change
+from evolvent.core.role import Role
+from evolvent.core.step import Step
+from evolvent.engine.base import Actor
+from evolvent.learn.forward import pack, padded, token_logprobs
+from evolvent.learn.objective import Tokens, Totals
+
+
+@dataclass
+class Fit:
+    """Fits the policy to weighted rows.
+
+    epochs, minibatches  passes over the step's rows, and updates a pass
+    micro_tokens         tokens (with padding) held in one forward pass; the gradient does not depend on it
+    warmup               updates over which the learning rate rises to `lr`
+    max_grad_norm        clips the norm of the gradient
+    """
+
+    lr: float = 1e-6
+    epochs: int = 1
+    minibatches: int = 1
+    warmup: int = 0
+    betas: tuple[float, float] = (0.9, 0.999)
+    weight_decay: float = 0.0
+    max_grad_norm: float = 1.0
+    micro_tokens: int | None = None
+    updates: int = field(default=0, init=False)
+
+    def setup(self, role: Role) -> None:
+        """Find the parameters to train and make the optimizer."""
+        self.role = role
+        self.parameters = role.policy.trainable(role.adapter)
+        fused = {p.device.type for p in self.parameters.values()} <= {"cpu", "cuda"}
+        self.optimizer = torch.optim.AdamW(
+            list(self.parameters.values()), self.lr, self.betas, weight_decay=self.weight_decay, fused=fused
+        )
+
+    def check(self, system: object) -> None:
+        """Counts and rates in range."""
+        for name in ("epochs", "minibatches"):
+            if getattr(self, name) < 1:
+                raise UserError(f"learn.{name} must be at least 1, got {getattr(self, name)}")
+        if not self.lr > 0:
+            raise UserError(f"learn.lr must be above 0, got {self.lr}; use the recipe no-change to learn nothing")
+
+    def ask(self, s: Step) -> list[Actor]:
+        """The policy as it is."""
+        return [s.role.policy_actor()]
+
+    def tell(self, batches: Sequence[Batch], s: Step) -> list[Change]:
+        """Update the policy; one new version, unless there is nothing to learn from."""
+        batches = [b for b in batches if len(b.rows)]
+        before = self.role.policy.version
+        updated = False
+        self.counts: dict[str, float] = {}
+        self.role.policy.activate(self.role.adapter)
+        views = [self.prepare(b, s) for b in batches]
+        for epoch in range(self.epochs):
+            for part in range(self.minibatches):
+                updated |= self._update(views, epoch, part, s)
+        tokens = self.counts.pop("tokens", 0.0)
+        for name, count in self.counts.items():
+            s.log(f"learn/{name}", count / max(1.0, tokens))
+        if not updated:
+            return []
+        return [Change("learn", before, self.role.policy.bump())]
+
+    # --- what a subclass says ---
+
+    def loss(self, k: Tokens) -> Tensor:
+        """The loss of some rows; a minibatch's loss is the sum over its micro-batches."""
+        raise NotImplementedError
+
+    def silent(self, batch: Batch) -> np.ndarray:
+        """Rows that cannot have a gradient, bool [rows]; they count in the totals but cost no pass."""
+        return np.array([not np.any(w) for w in batch.weight])
+
+    def units(self, batch: Batch) -> list[np.ndarray]:
+        """Rows that must stay in one micro-batch, as arrays of row numbers."""
+        return [np.array([i]) for i in range(len(batch.rows))]
+
+    def wants(self) -> tuple[bool, bool]:
+        """Whether the loss reads entropies, and reference log-probs."""
+        return False, False
+
+    def count(self, **amounts: float) -> None:
+        """Add to the counts of this step; each is logged as a share of `tokens`."""
+        for name, amount in amounts.items():
+            self.counts[name] = self.counts.get(name, 0.0) + amount
+
+    # --- one update ---
+
+    def prepare(self, batch: Batch, s: Step) -> Prepared:
+        """What stays the same over epochs."""
+        return Prepared(batch, self.units(batch), self.silent(batch), self.limit(s))
+
+    def limit(self, s: Step) -> int:
+        """The most tokens that the policy may write in an episode."""
+        return getattr(s.role.slots.get("rollout"), "max_tokens", None) or s.role.task.max_tokens
+
+    def _update(self, views: list[Prepared], epoch: int, part: int, s: Step) -> bool:
+        """One optimizer step on a minibatch of every batch; False if no row had a gradient."""
+        policy = self.role.policy
+        budget = self.micro_tokens or (2048 if policy.device.type == "cpu" else 16384)
+        self.optimizer.zero_grad(set_to_none=True)
+        rows = 0
+        for number, view in enumerate(views):
+            order = s.rng("minibatches", number, epoch).permutation(len(view.units))
+            chosen = np.sort(order[part :: self.minibatches])  # an even share; all of them with one minibatch
+            units = [view.units[i] for i in chosen]
+            totals = view.totals(units)
+            live = [u for u in units if not view.silent[u].all()]
+            for micro in pack(live, view.lengths, budget):
+                loss = self.loss(self.view(view, micro, totals, s)) * view.batch.coefficient
+                loss.backward()
+                rows += len(micro)
+                s.metrics["learn/loss"] = s.metrics.get("learn/loss", 0.0) + float(loss.detach())
+                self.role.ledger.charge(trained=int(view.lengths[micro].sum()))
+        s.metrics["learn/rows"] = s.metrics.get("learn/rows", 0.0) + rows
+        if not rows:
+            return False
+        norm = torch.nn.utils.clip_grad_norm_(list(self.parameters.values()), self.max_grad_norm)
+        if not torch.isfinite(norm):
+            s.log("learn/skipped", s.metrics.get("learn/skipped", 0.0) + 1)
+            return False
+        self.updates += 1
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.lr * min(1.0, self.updates / max(1, self.warmup))
+        self.optimizer.step()
+        s.log("learn/grad_norm", float(norm))
+        return True
+
+    def view(self, view: Prepared, rows: np.ndarray, totals: Totals, s: Step) -> Tokens:
+        """The training pass over some rows."""
+        policy = self.role.policy
+        trajectories = [view.batch.rows[i] for i in rows]
+        tokens, mask, sampled, heat = padded(trajectories, policy.format.pad, policy.device)
+        with_entropy, with_reference = self.wants()
+        logprob, entropy = token_logprobs(policy, tokens, mask, heat, with_entropy)
+        reference = None
+        if with_reference:
+            assert s.role.reference is not None
+            reference = s.role.reference.logprobs(tokens, mask, heat)
+        old = sampled if view.old is None else torch.zeros_like(sampled)
+        if view.old is not None:
+            for i, row in enumerate(rows):
+                end = min(old.shape[1], len(view.old[row]))
+                old[i, :end] = torch.from_numpy(view.old[row][:end]).to(old.device)
+        columns = {n: torch.from_numpy(np.asarray(c)[rows]).to(policy.device) for n, c in view.batch.columns.items()}
+        return Tokens(
+            logprob,
+            old,
+            sampled,
+            self._weights(view.batch, rows, mask),
+            mask,
+            columns,
+            totals,
+            s.t,
+            reference,
+            entropy,
+        )
+
+    @staticmethod
+    def _weights(batch: Batch, rows: np.ndarray, mask: Tensor) -> Tensor:
+        if isinstance(batch.weight, np.ndarray):
+            return torch.from_numpy(batch.weight[rows]).to(mask.device)[:, None].expand(mask.shape)
+        weight = torch.zeros(mask.shape)
+        for i, row in enumerate(rows):
+            values = torch.from_numpy(np.asarray(batch.weight[row], np.float32))[: mask.shape[1]]
+            weight[i, : len(values)] = values
+        return weight.to(mask.device)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Optimizer moments by parameter name, and the number of updates."""
+        state = self.optimizer.state
+        moments = {n: dict(state[p]) for n, p in self.parameters.items() if p in state}
+        return {"updates": self.updates, "moments": moments}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go back to a saved state."""
+        self.updates = state["updates"]
+        self.optimizer.state.clear()
+        for name, saved in state["moments"].items():
+            parameter = self.parameters[name]
+            self.optimizer.state[parameter] = {
+                key: value.clone().to(parameter.device if key != "step" else value.device)
+                for key, value in saved.items()
+            }
+
+
+class Prepared:
+    """A batch with what its minibatches need: lengths, units, silent rows, and recomputed log-probs if asked for."""
+
+    def __init__(self, batch: Batch, units: list[np.ndarray], silent: np.ndarray, limit: int) -> None:
+        self.batch, self.units, self.silent, self.limit = batch, units, silent, limit
+        self.lengths = np.array([int(np.flatnonzero(t.mask)[-1]) + 1 if t.mask.any() else 1 for t in batch.rows])
+        self.written = np.array([t.sampled for t in batch.rows])
+        self.groups = np.asarray(batch.columns.get("group", np.arange(len(batch.rows))))
+        self.old: list[np.ndarray] | None = None
+
+    def totals(self, units: Sequence[np.ndarray]) -> Totals:
+        """Of a minibatch, silent rows included."""
+        rows = np.concatenate(units) if units else np.zeros(0, int)
+        return Totals(len(rows), int(self.written[rows].sum()), len(np.unique(self.groups[rows])), self.limit)

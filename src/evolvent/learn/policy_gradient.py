@@ -1,0 +1,114 @@
+"""Policy gradients: one class whose axes are the field's methods. See `objective` for what can be put on each axis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from evolvent.core.errors import UserError
+from evolvent.core.records import Batch
+from evolvent.core.role import Role
+from evolvent.core.step import Step
+from evolvent.learn.fit import Fit, Prepared
+from evolvent.learn.forward import pack, padded, token_logprobs
+from evolvent.learn.objective import (
+    Aggregate,
+    Correction,
+    Divergence,
+    Ratio,
+    Surrogate,
+    Tokens,
+    k3,
+    pessimistic,
+    sequence_mean,
+    token_ratio,
+    uncorrected,
+)
+
+
+@dataclass
+class PolicyGradient(Fit):
+    """aggregate(correction * surrogate(ratio, clip) + kl * divergence - entropy * H), by gradient descent.
+
+    clip_low, clip_high  the ratio's band is [1 - clip_low, 1 + clip_high]
+    kl, entropy          coefficients; 0 leaves the term, and its cost, out
+    """
+
+    ratio: Ratio = token_ratio
+    clip_low: float = 0.2
+    clip_high: float = 0.2
+    surrogate: Surrogate = pessimistic
+    correction: Correction = uncorrected
+    aggregate: Aggregate = sequence_mean
+    kl: float = 0.0
+    divergence: Divergence = k3
+    entropy: float = 0.0
+
+    def setup(self, role: Role) -> None:
+        """See `Fit.setup`; a KL term needs the start model as its reference."""
+        super().setup(role)
+        if self.kl:
+            role.need_reference()
+
+    def check(self, system: object) -> None:
+        """Ranges of clip and coefficients."""
+        super().check(system)
+        if not 0 <= self.clip_low <= 1 or self.clip_high < 0:
+            raise UserError(
+                f"learn.clip_low must be in [0, 1] and learn.clip_high at least 0, got {self.clip_low}, {self.clip_high}"
+            )
+        if self.kl < 0:
+            raise UserError(f"learn.kl must be at least 0, got {self.kl}")
+
+    def wants(self) -> tuple[bool, bool]:
+        """Entropies and reference only where their terms are on."""
+        return self.entropy != 0, self.kl != 0
+
+    def silent(self, batch: Batch) -> np.ndarray:
+        """A row without advantage has a gradient only through the KL and entropy terms."""
+        if any(self.wants()):
+            return np.zeros(len(batch.rows), bool)
+        return super().silent(batch)
+
+    def prepare(self, batch: Batch, s: Step) -> Prepared:
+        """With an off-policy correction, log-probs under the policy before the updates are recomputed."""
+        view = super().prepare(batch, s)
+        if self.correction is not uncorrected:
+            view.old = self._recompute(view)
+        return view
+
+    @torch.no_grad()
+    def _recompute(self, view: Prepared) -> list[np.ndarray]:
+        policy = self.role.policy
+        found: list[np.ndarray] = [np.zeros(0, np.float32)] * len(view.batch.rows)
+        for rows in pack(view.units, view.lengths, self.micro_tokens or 8192):
+            tokens, mask, _, heat = padded([view.batch.rows[i] for i in rows], policy.format.pad, policy.device)
+            logprob = token_logprobs(policy, tokens, mask, heat)[0].cpu().numpy()
+            for i, row in enumerate(rows):
+                found[row] = logprob[i]
+            self.role.ledger.charge(prefilled=int(view.lengths[rows].sum()))
+        return found
+
+    def loss(self, k: Tokens) -> Tensor:
+        """See the class."""
+        ratio = self.ratio(k)
+        self._watch(k, ratio)
+        x = self.surrogate(k, ratio, self.clip_low, self.clip_high)
+        if self.correction is not uncorrected:
+            x = x * self.correction(k).detach()
+        if self.kl:
+            x = x + self.kl * self.divergence(k)
+        if self.entropy:
+            assert k.entropy is not None
+            x = x - self.entropy * k.entropy
+        return self.aggregate(x, k)
+
+    @torch.no_grad()
+    def _watch(self, k: Tokens, ratio: Tensor) -> None:
+        """Counts behind `learn/clipped` (share of tokens outside the band) and `learn/drift` (mean of old - new)."""
+        outside = (ratio < 1 - self.clip_low) | (ratio > 1 + self.clip_high)
+        self.count(clipped=float((outside & k.mask).sum()), drift=float(((k.old - k.logprob) * k.mask).sum()))
+        self.count(tokens=float(k.mask.sum()))

@@ -1,0 +1,126 @@
+"""A policy: a model that can be trained, its text format, its adapters and its version number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from evolvent.core.errors import UserError
+from evolvent.models.decoder import Decoder, Low, LowRank
+from evolvent.models.tokenizer import Format
+
+LOGIT_CHUNK = 2**25  # logits held at once in a training pass; more are recomputed in the backward pass
+
+
+class Policy:
+    """What learners change and engines run.
+
+    Without adapters all weights are trained. With adapters (LoRA modules that PEFT put into the model, one name a
+    role) the weights stay as they are. `version` counts changes; a number is never given to other weights again.
+    """
+
+    def __init__(self, model: nn.Module, format: Format, config: Mapping[str, Any], name: str = "") -> None:
+        self.model, self.format, self.config, self.name = model, format, dict(config), name
+        self.version = 0
+        self.adapters: tuple[str, ...] = ()
+        self.active: str | None = None
+        self.context = int(self.config.get("max_position_embeddings", 2048))
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return next(self.model.parameters()).device
+
+    @property
+    def size(self) -> int:
+        """Number of parameters."""
+        return sum(p.numel() for p in self.model.parameters())
+
+    def bump(self) -> int:
+        """Count a change of the weights; the new version."""
+        self.version += 1
+        return self.version
+
+    def trainable(self, adapter: str | None = None) -> dict[str, nn.Parameter]:
+        """The parameters that a learner of this adapter (None: of all weights) changes, by name."""
+        named = dict(self.model.named_parameters())
+        if adapter is None:
+            if self.adapters:
+                raise UserError(f"the model has adapters ({', '.join(self.adapters)}); say which one to train")
+            return named
+        if adapter not in self.adapters:
+            raise UserError(f"the model has no adapter `{adapter}`; it has {', '.join(self.adapters) or 'none'}")
+        return {n: p for n, p in named.items() if f".{adapter}." in n}
+
+    def low(self, adapter: str | None) -> LowRank | None:
+        """An adapter as low-rank changes of the modules that it sits in; views, without gradients."""
+        if adapter is None:
+            return None
+        changes = {}
+        for name, module in self.model.named_modules():
+            factors = getattr(module, "lora_A", None)
+            if factors is not None and adapter in factors:
+                scale = module.scaling[adapter]
+                a, b = module.lora_B[adapter].weight.detach() * scale, factors[adapter].weight.detach().T
+                changes[name] = Low(a, b)
+        return changes
+
+    def activate(self, adapter: str | None) -> None:
+        """Make one adapter (None: no adapter) the one that the training pass runs with."""
+        self.active = adapter
+        if self.adapters:
+            from evolvent.models.lora import activate
+
+            activate(self.model, adapter)
+
+    def logits(self, tokens: Tensor, select: Tensor) -> Tensor:
+        """Next-token logits [n, vocabulary] for the n positions of right-padded tokens [rows, time] in `select`.
+
+        Row i of the result belongs to the i-th True of `select` (bool, [rows, time]; never the first column): the
+        distribution that the token at that position was drawn from.
+        """
+        before = select[:, 1:]
+        if isinstance(self.model, Decoder):
+            return self.model.head(self.model(tokens)[:, :-1][before])
+        lengths = torch.arange(tokens.shape[1], device=tokens.device) < self._lengths(select)[:, None]
+        return self.model(input_ids=tokens, attention_mask=lengths.long(), use_cache=False).logits[:, :-1][before]
+
+    @staticmethod
+    def _lengths(select: Tensor) -> Tensor:
+        """Position after the last selected one, per row; attention beyond it cannot matter."""
+        place = torch.arange(1, select.shape[1] + 1, device=select.device)
+        return (select * place).amax(1).clamp(min=1)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Weights that training can change, and the version."""
+        return {"version": self.version, "weights": self.weights()}
+
+    def weights(self) -> dict[str, Tensor]:
+        """All parameters, or those of the adapters where there are any; no copies."""
+        named = self.model.named_parameters()
+        keep = {n: p.detach() for n, p in named}
+        if self.adapters:
+            keep = {n: p for n, p in keep.items() if any(f".{a}." in n for a in self.adapters)}
+        return keep
+
+    def set_weights(self, weights: Mapping[str, Tensor]) -> None:
+        """Copy weights in, by name; the version stays (call `bump`)."""
+        named = dict(self.model.named_parameters())
+        with torch.no_grad():
+            for name, value in weights.items():
+                named[name].copy_(value)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go back to a saved state."""
+        self.version = state["version"]
+        self.set_weights(state["weights"])
+
+    def save(self, folder: Path) -> None:
+        """Write a Hugging Face folder: the whole model, adapters merged in (see `models.lora.save` for adapters)."""
+        from evolvent.models.checkpoint import write_policy
+
+        write_policy(self, folder)

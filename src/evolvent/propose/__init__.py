@@ -1,0 +1,1 @@
+"""Propose: what to work on next."""

@@ -1,0 +1,24 @@
+"""Profiles: what small scale forces, one named table for all recipes.
+
+A profile maps a part's class to values of its fields. It applies wherever that part ends up, over what recipes put
+there and under what the user sets; `evolvent show` prints it beside the paper's value. Tuned on the baselines only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from evolvent.learn.policy_gradient import PolicyGradient
+from evolvent.propose.problems import Problems
+
+Profile = Mapping[Any, Mapping[str, Any]]
+
+PAPER: Profile = {}
+
+TINY: Profile = {
+    Problems: {"problems": 32, "n": 8},
+    PolicyGradient: {"lr": 1e-3, "kl": 0.0},
+}
+
+PROFILES: dict[str, Profile] = {"paper": PAPER, "tiny": TINY}

@@ -1,0 +1,1 @@
+"""Roll out: act, sample, branch, call tools, under a controller that allocates and prunes."""

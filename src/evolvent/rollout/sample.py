@@ -1,0 +1,221 @@
+"""The roll-out that most recipes use: sample every request, answer tool calls, hand back complete groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from evolvent.core.errors import EngineError, UserError, VerifierError
+from evolvent.core.ledger import Ledger
+from evolvent.core.random import identifier
+from evolvent.core.records import Group, Problem, Request, Segment, Trajectory
+from evolvent.core.step import Step
+from evolvent.engine.base import Actor, Branch, Sampling, Tree
+from evolvent.models.tokenizer import Format
+
+
+class Control(Protocol):
+    """Looks at the tree every `stride` tokens and may fork, append or stop."""
+
+    stride: int
+
+    def between(self, tree: Tree, s: Step) -> None: ...
+
+
+@dataclass
+class Sample:
+    """Sample `n` trajectories of each request.
+
+    temperature  of the sampling distribution; the learner scores tokens at the same one
+    max_tokens   that the policy may write in an episode (None: what the task says)
+    stride       tokens between two looks at tool calls; a tool's reply waits at most that long
+    control      a controller of branches, or None
+    """
+
+    temperature: float = 1.0
+    max_tokens: int | None = None
+    stride: int = 4
+    entropy: bool = False
+    alternatives: int = 0
+    control: Control | None = None
+
+    def __call__(self, requests: Sequence[Request], s: Step) -> list[Group]:
+        """Groups in the order of the requests; paused branches go to `s.pending`."""
+        role = s.role
+        actors = {a.id: a for a in s.actors}
+        stubs, owner = self._stubs(requests, s)
+        limit = self.max_tokens or role.task.max_tokens
+        sampling = Sampling(
+            temperature=self.temperature,
+            ends=turn_ends(role.task, role.policy.format),
+            entropy=self.entropy,
+            alternatives=self.alternatives,
+            hold=hasattr(role.task, "episode"),
+        )
+        tree = role.engine.start(stubs, actors, sampling, [limit] * len(stubs))
+        turns = Turns(role.task, role.policy.format, role.ledger)
+        strides = [self.stride] * sampling.hold + ([self.control.stride] if self.control else [])
+        while tree.live:
+            tree.advance(min(strides, default=None))
+            if sampling.hold:
+                turns.serve(tree)
+            if self.control:
+                self.control.between(tree, s)
+        groups = [Group(r.problem, []) for r in requests]
+        root_of: dict[int, int] = {}
+        for place, branch in enumerate(tree.branches):  # children come after their parents
+            root = place if branch.parent not in root_of else root_of[branch.parent]
+            root_of[branch.uid] = root
+            made = harvest(branch, stubs[root], role.policy.format, actors, self.temperature)
+            made.info |= turns.notes.get(branch.uid, {})
+            made.error = turns.errors.get(branch.uid)
+            if made.stop == "paused":
+                s.pending.append(made)
+            elif made.stop != "pruned":
+                groups[owner[root]].trajectories.append(made)
+        return [g for g in groups if g.trajectories]
+
+    def _stubs(self, requests: Sequence[Request], s: Step) -> tuple[list[Trajectory], list[int]]:
+        """A stub for each trajectory to be made, and the request that it belongs to. Actors are dealt in turn."""
+        stubs: list[Trajectory] = []
+        owner: list[int] = []
+        names = [a.id for a in s.actors]
+        for place, request in enumerate(requests):
+            for paused in request.resume:
+                stubs.append(paused)
+                owner.append(place)
+            if request.n > len(request.resume):
+                prefix, opened = opening(s.role.policy.format, request)
+            for i in range(len(request.resume), request.n):
+                uid = identifier(s.role.seed, *s.path, s.round, place, i)
+                stub = blank(uid, request.problem, prefix, names[len(stubs) % len(names)])
+                stub.uses = request.uses
+                if request.hint:
+                    stub.segments = (Segment("prompt", 0, opened), Segment("hint", opened, len(prefix)))
+                    stub.info["hint"] = request.hint
+                stubs.append(stub)
+                owner.append(place)
+        return stubs, owner
+
+    def check(self, system: Any) -> None:
+        """Temperature and limits in range."""
+        if not 0 < self.temperature < 100:
+            raise UserError(f"rollout.temperature must be above 0, got {self.temperature}; 1 is the policy itself")
+        if self.max_tokens is not None and self.max_tokens < 1:
+            raise UserError(f"rollout.max_tokens must be at least 1, got {self.max_tokens}")
+
+
+def opening(format: Format, request: Request) -> tuple[np.ndarray, int]:
+    """Tokens of memory, prompt and hint, int32, and how many of them come before the hint."""
+    tokens = format.prompt([*request.memory, *request.problem.prompt])
+    return np.array(tokens + (format.encode(request.hint) if request.hint else []), np.int32), len(tokens)
+
+
+def blank(uid: int, problem: Problem, prefix: np.ndarray, actor: str) -> Trajectory:
+    """A trajectory that is nothing but its prefix."""
+    size = len(prefix)
+    return Trajectory(uid, problem, prefix, np.zeros(size, bool), np.zeros(size, np.float32), actor=actor)
+
+
+def turn_ends(task: Any, format: Format) -> frozenset[int]:
+    """Tokens that end the policy's turn: the format's own, and the task's mark if it is one token."""
+    mark = getattr(task, "turn_end", None)
+    found = format.encode(mark) if mark else []
+    return format.ends | (frozenset(found) if len(found) == 1 else frozenset())
+
+
+def turn_text(branch: Branch, segment: Segment, format: Format) -> str:
+    """What the policy wrote in one turn, without the token that ended it."""
+    turn = branch.tokens[segment.start : segment.stop]
+    if len(turn) and int(turn[-1]) in format.ends:
+        turn = turn[:-1]
+    return format.decode(turn)
+
+
+def harvest(
+    branch: Branch, stub: Trajectory, format: Format, actors: dict[str, Actor], temperature: float
+) -> Trajectory:
+    """A finished branch as a trajectory with arrays of its own."""
+    segments = branch.segments
+    completion = ""
+    for before, segment in zip([None, *segments], segments, strict=False):
+        if segment.kind == "policy":
+            hint = stub.info.get("hint", "") if before is not None and before.kind == "hint" else ""
+            completion = hint + turn_text(branch, segment, format)
+    alternatives = getattr(branch, "alternatives", None)
+    return Trajectory(
+        branch.uid,
+        stub.problem,
+        branch.tokens.copy(),
+        branch.mask.copy(),
+        branch.logprob.copy(),
+        version=actors[branch.actor].version,
+        actor=branch.actor,
+        segments=segments,
+        completion=completion,
+        stop=branch.stop,
+        temperature=temperature,
+        parent=branch.parent,
+        fork_at=branch.fork_at,
+        uses=stub.uses,
+        entropy=None if branch.entropy is None else branch.entropy.copy(),
+        alternatives=None if alternatives is None else (alternatives[0].copy(), alternatives[1].copy()),
+        info=dict(stub.info),
+    )
+
+
+class Turns:
+    """Answers the policy's turns: tools and environments reply, or end the episode."""
+
+    def __init__(self, task: Any, format: Format, ledger: Ledger) -> None:
+        self.task, self.format, self.ledger = task, format, ledger
+        self.max_turns = getattr(task, "max_turns", 1)
+        self.episodes: dict[int, Any] = {}
+        self.notes: dict[int, dict[str, Any]] = {}
+        self.errors: dict[int, str] = {}
+        self.done: set[int] = set()
+
+    def serve(self, tree: Tree) -> None:
+        """Answer every branch that has ended a turn since the last call."""
+        for branch in tree.branches:
+            if branch.stop == "end" and branch.uid not in self.done:
+                try:
+                    self._answer(branch, tree)
+                except (VerifierError, EngineError) as reason:
+                    self.errors[branch.uid] = f"environment: {reason}"
+                    self._finish(branch, tree, "error")
+
+    def _finish(self, branch: Branch, tree: Tree, why: str) -> None:
+        tree.stop(branch, why)
+        self.done.add(branch.uid)
+
+    def _episode(self, branch: Branch, turns: list[Segment]) -> Any:
+        """The branch's environment. That of a fork or of a resumed episode is replayed from its earlier turns."""
+        if branch.uid not in self.episodes:
+            made = self.task.episode(branch.problem)
+            for turn in turns[:-1]:
+                made.respond(turn_text(branch, turn, self.format))
+            self.episodes[branch.uid] = made
+        return self.episodes[branch.uid]
+
+    def _answer(self, branch: Branch, tree: Tree) -> None:
+        turns = [s for s in branch.segments if s.kind == "policy"]
+        episode = self._episode(branch, turns)
+        if episode is None or not turns:
+            self._finish(branch, tree, "end")
+            return
+        reply = episode.respond(turn_text(branch, turns[-1], self.format))
+        self.ledger.charge(environment_steps=reply.calls)
+        note = self.notes.setdefault(branch.uid, {"calls": 0})
+        note["calls"] += reply.calls
+        for name, value in (reply.note or {}).items():
+            note[name] = note.get(name, 0) + value if isinstance(value, int | float) else value
+        if reply.done:
+            self._finish(branch, tree, "env" if reply.calls else "end")
+        elif len(turns) >= self.max_turns:
+            self._finish(branch, tree, "turns")
+        else:
+            tree.append(branch, self.format.reply(reply.text))

@@ -1,0 +1,1 @@
+"""Run: one experiment, from its description to its report."""

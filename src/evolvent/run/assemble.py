@@ -1,0 +1,68 @@
+"""From the description of a run to a system that is ready to step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from evolvent.core.build import Builder, Built
+from evolvent.core.errors import unknown
+from evolvent.core.ledger import Ledger
+from evolvent.core.loop import System, everyone
+from evolvent.core.recipe import ROOT, Plan, compile_plan
+from evolvent.core.role import Role
+from evolvent.engine.local import LocalEngine
+from evolvent.models.load import load_policy
+from evolvent.models.policy import Policy
+from evolvent.recipes import load_all
+from evolvent.recipes.profiles import PROFILES
+from evolvent.run.spec import RunSpec
+from evolvent.tasks.base import Task
+from evolvent.tasks.registry import load_task
+
+DEFAULTS: Mapping[str, Any] = dict.fromkeys(("propose", "rollout", "judge", "credit", "keep", "learn", "gate"))
+
+
+@dataclass
+class Assembled:
+    """A system and what it was built from."""
+
+    spec: RunSpec
+    plan: Plan
+    system: System
+    built: dict[str, Built]
+    profile: str
+    task: Task
+    policy: Policy
+
+
+def choose_profile(name: str, policy: Policy) -> str:
+    """`auto` is `tiny` for models below 2M parameters, else `paper`."""
+    if name == "auto":
+        return "tiny" if policy.size < 2_000_000 else "paper"
+    if name not in PROFILES:
+        raise unknown("profile", name, PROFILES, "profiles: " + ", ".join(PROFILES))
+    return name
+
+
+def assemble(spec: RunSpec) -> Assembled:
+    """Build everything that a run needs; nothing is written and nothing is sampled."""
+    plan = compile_plan(spec.recipe, load_all(), spec.settings, spec.take)
+    policy = load_policy(spec.model, spec.device, spec.dtype)
+    task = load_task(spec.task, policy.format.wording)
+    profile = choose_profile(spec.profile, policy)
+    ledger = Ledger()
+    engine = LocalEngine(policy, ledger)
+    builder = Builder(plan, PROFILES[profile], profile)
+    roles: dict[str, Role] = {}
+    built: dict[str, Built] = {}
+    for name in plan.roles:
+        built[name] = builder.role(name, DEFAULTS)
+        made = built[name]
+        roles[name] = Role(name, task, policy, engine, ledger, spec.seed, slots=made.slots, parts=made.parts)
+    root = builder.role(ROOT, {"turns": everyone})
+    builder.finish()
+    system = System(roles, policy, ledger, root.slots["turns"])
+    system.setup()
+    return Assembled(spec, plan, system, built, profile, task, policy)
