@@ -1,0 +1,1 @@
+"""Bench: evaluation, comparison at equal budget, claims and their statistics."""

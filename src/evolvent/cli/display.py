@@ -1,0 +1,128 @@
+"""What a user sees while a run is under way: a live panel in a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import deque
+from typing import Any
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from evolvent.core.ledger import Budget
+from evolvent.run.session import Progress
+
+BARS = " ▁▂▃▄▅▆▇█"
+
+
+def duration(seconds: float) -> str:
+    """`1:05` or `2:03:04`."""
+    whole = int(max(0, seconds))
+    hours, rest = divmod(whole, 3600)
+    return f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60}:{rest % 60:02}"
+
+
+def sparkline(values: list[float], width: int = 40) -> str:
+    """A curve in one line of text, averaged to `width` places."""
+    if not values:
+        return ""
+    size = max(1, -(-len(values) // width))
+    means = [sum(values[i : i + size]) / len(values[i : i + size]) for i in range(0, len(values), size)]
+    low, high = min(means), max(means)
+    span = high - low or 1.0
+    return "".join(BARS[1 + round((m - low) / span * (len(BARS) - 2))] for m in means)
+
+
+class Display:
+    """Step, score, gate accuracy, tokens per second, and how long it will take."""
+
+    def __init__(self, title: str, budget: str, quiet: bool = False) -> None:
+        self.title, self.budget, self.quiet = title, Budget.parse(budget), quiet
+        self.console = Console(stderr=True)
+        self.live: Live | None = None
+        self.scores: list[float] = []
+        self.gate: list[float] = []
+        self.recent: deque[tuple[float, float]] = deque(maxlen=20)  # (time, sampled tokens)
+        self.begun = time.perf_counter()
+        self.first_share: float | None = None
+        self.last_line = 0.0
+
+    def __enter__(self) -> Display:
+        if not self.quiet and self.console.is_terminal:
+            self.live = Live(console=self.console, refresh_per_second=4, transient=False)
+            self.live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.live:
+            self.live.stop()
+
+    def say(self, line: str) -> None:
+        """A line worth telling."""
+        if not self.quiet:
+            (self.live.console if self.live else self.console).print(line, highlight=False)
+
+    def __call__(self, p: Progress) -> None:
+        """Take in a step."""
+        now = time.perf_counter()
+        if "score" in p.metrics:
+            self.scores.append(p.metrics["score"])
+        if "gate/accuracy" in p.metrics:
+            self.gate.append(p.metrics["gate/accuracy"])
+        self.recent.append((now, p.spent["sampled"]))
+        if self.first_share is None:
+            self.first_share = p.share - p.share / max(1, p.t)
+        if self.quiet:
+            return
+        if self.live:
+            self.live.update(self.panel(p, now))
+        elif now - self.last_line > 5 or p.share >= 1:
+            self.last_line = now
+            self.console.print(self.line(p, now), highlight=False)
+
+    def rate(self) -> float:
+        """Sampled tokens per second over the last steps, everything else included."""
+        (t0, n0), (t1, n1) = self.recent[0], self.recent[-1]
+        return (n1 - n0) / (t1 - t0) if t1 > t0 else 0.0
+
+    def eta(self, p: Progress, now: float) -> float:
+        """Seconds left, at the pace so far."""
+        done = p.share - (self.first_share or 0.0)
+        return (now - self.begun) * (1 - p.share) / done if done > 0 else 0.0
+
+    def line(self, p: Progress, now: float) -> str:
+        """One plain line."""
+        gate = f" gate {self.gate[-1]:.3f}" if self.gate else ""
+        score = f" score {mean(self.scores[-10:]):.3f}" if self.scores else ""
+        errors = f" errors {p.metrics['errors']:.0f}" if p.metrics.get("errors") else ""
+        return (
+            f"step {p.t} ({p.share:.0%} of {self.budget}){score}{gate}{errors} {self.rate():,.0f} tokens/s "
+            f"elapsed {duration(p.seconds)} left {duration(self.eta(p, now))}"
+        )
+
+    def panel(self, p: Progress, now: float) -> Any:
+        """The live panel."""
+        table = Table.grid(padding=(0, 2))
+        table.add_row("[bold]" + self.title, f"step {p.t}, {p.share:.0%} of {self.budget}")
+        table.add_row("score", f"{mean(self.scores[-10:]):.3f}  {sparkline(self.scores)}" if self.scores else "")
+        if self.gate:
+            table.add_row("gate accuracy", f"{self.gate[-1]:.3f}  {sparkline(self.gate)}")
+        flat = p.metrics.get("flat_groups")
+        if flat is not None:
+            table.add_row("groups without signal", f"{flat:.0%}")
+        if p.metrics.get("errors"):
+            table.add_row("[red]errors this step", f"{p.metrics['errors']:.0f} (left out of the update)")
+        table.add_row("speed", f"{self.rate():,.0f} tokens/s   elapsed {duration(p.seconds)}   left {duration(self.eta(p, now))}")
+        return table
+
+
+def mean(values: list[float]) -> float:
+    """Average."""
+    return sum(values) / len(values)
+
+
+def is_terminal() -> bool:
+    """Whether standard error is a terminal."""
+    return sys.stderr.isatty()

@@ -1,0 +1,91 @@
+"""Options that several commands share, and how they are read."""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from evolvent.core.errors import UserError
+
+STORE = os.environ.get("EVOLVENT_STORE", "runs")
+
+
+def store_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--store`."""
+    text = "folder of the store (default: ./runs, or EVOLVENT_STORE); or a postgresql:// address"
+    return click.option("--store", "store_", default=STORE, metavar="FOLDER|URL", help=text)(command)
+
+
+def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--json`."""
+    return click.option("--json", "as_json", is_flag=True, help="print JSON, for scripts")(command)
+
+
+def open_store(where: str, create: bool = True) -> Any:
+    """The store at a folder or a database address."""
+    from evolvent.lineage.store import Store
+
+    if "://" in where:
+        return Store(Path("runs"), where)
+    if not create and not (Path(where) / "store.db").is_file():
+        raise UserError(f"there is no store in {where}; `evolvent run` makes one, --store names another")
+    return Store(Path(where))
+
+
+def emit(data: Any) -> None:
+    """Print JSON."""
+    click.echo(json.dumps(data, indent=1, default=str))
+
+
+def pairs(items: tuple[str, ...], option: str) -> dict[str, str]:
+    """`path=value` items as a dict."""
+    found = {}
+    for item in items:
+        name, sign, value = item.partition("=")
+        if not sign or not name.strip() or not value.strip():
+            raise UserError(f"{option} wants path=value, got `{item}`; for example {option} learn.lr=3e-4")
+        found[name.strip()] = value.strip()
+    return found
+
+
+def read_config(path: str) -> dict[str, Any]:
+    """A TOML file whose keys are the names of the options; `[set]` holds paths and values, nested or dotted."""
+    try:
+        data = tomllib.loads(Path(path).read_text())
+    except OSError as reason:
+        raise UserError(f"cannot read {path}: {reason.strerror}") from None
+    except tomllib.TOMLDecodeError as reason:
+        raise UserError(f"{path} is not TOML: {reason}") from None
+    settings = flatten(data.pop("set", {}))
+    known = {"recipe", "task", "model", "budget", "seed", "profile", "device", "dtype", "threads", "name", "target", "take"}
+    for key in data:
+        if key not in known:
+            raise UserError(f"{path}: no key `{key}`; keys are {', '.join(sorted(known))} and the table [set]")
+    return {**data, "set": settings}
+
+
+def flatten(table: dict[str, Any], above: str = "") -> dict[str, Any]:
+    """Nested tables as dotted paths."""
+    found: dict[str, Any] = {}
+    for key, value in table.items():
+        path = f"{above}.{key}" if above else key
+        if isinstance(value, dict):
+            found |= flatten(value, path)
+        else:
+            found[path] = value
+    return found
+
+
+def use_threads(threads: int | None, size: int | None = None) -> int:
+    """Set torch's threads: as asked for, else all cores."""
+    import torch
+
+    count = threads or min(os.cpu_count() or 1, 8)
+    torch.set_num_threads(count)
+    return count

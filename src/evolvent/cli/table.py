@@ -1,0 +1,68 @@
+"""The table at the end of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from evolvent.cli.display import duration
+from evolvent.run.session import Result
+
+
+def percent(value: dict[str, float] | list[float]) -> str:
+    """`46.2 [41.8, 50.6]`, in per cent."""
+    mean, low, high = value.values() if isinstance(value, dict) else value
+    return f"{100 * mean:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
+
+
+def print_final(result: Result, report: Path | None) -> None:
+    """Accuracies before and after with controls, what was spent, where things are, what to do next."""
+    console = Console(highlight=False)
+    console.print()
+    if "start" in result.evaluations and "evolved" in result.evaluations:
+        console.print(accuracy_table(result.evaluations))
+    elif result.interrupted:
+        console.print(f"Stopped after step {result.assembled.system.t}. Carry on with: evolvent resume {result.name}")
+    if result.reached:
+        console.print("The target was reached.")
+    spent = result.ledger.spent["method"]
+    console.print(
+        f"Spent: {spent['steps']:,.0f} steps, {spent['sampled']:,.0f} tokens sampled, {spent['trained']:,.0f} trained, "
+        f"{spent['verifier_calls']:,.0f} verifier calls, {duration(spent['seconds'])}"
+        + (f"; on measuring: {result.ledger.of('sampled', 'evidence'):,.0f} tokens" if not result.interrupted else "")
+    )
+    for kind, count in result.assembled.system.errors.items():
+        console.print(f"Errors (left out of every update): {count} x {kind}")
+    if report:
+        console.print(f"Report:     {report}")
+    console.print(f"Checkpoint: {result.folder / 'checkpoint.safetensors'}")
+    console.print("Next:")
+    for command, text in (
+        (f"evolvent try {result.name}", "talk to the model before and after"),
+        (f"evolvent export {result.name} my-model", "write it as a Hugging Face folder"),
+        (f"evolvent compare {result.spec.recipe} no-change --task {result.spec.task}", "is the gain real? several seeds"),
+    ):
+        console.print(f"  {command:<62} {text}")
+
+
+def accuracy_table(evaluations: dict[str, Any]) -> Table:
+    """Test accuracy in per cent with 97.5 % intervals."""
+    start, evolved = evaluations["start"], evaluations["evolved"]
+    a, b = start["evaluation"], evolved["evaluation"]
+    k = a["k"]
+    title = f"Test accuracy in % [97.5 % interval], {a['problems']} problems that training never saw"
+    table = Table(title=title, title_justify="left")
+    table.add_column("")
+    table.add_column("before")
+    table.add_column("after", style="bold")
+    table.add_row("greedy", percent(a["greedy"]), percent(b["greedy"]))
+    table.add_row("sampled, temperature 1", percent(a["sampled"]), percent(b["sampled"]))
+    table.add_row(f"pass@{k}", percent(a["pass_at_k"]), percent(b["pass_at_k"]), end_section=True)
+    table.add_row(f"start model at its best temperature, {start['best_temperature']}", percent(start["at_best"]), "")
+    table.add_row(f"majority@{k}", percent(a["majority_at_k"]), percent(b["majority_at_k"]))
+    needs = f"best-of-{k} (needs the verifier at answer time)"
+    table.add_row(needs, percent(a["pass_at_k"]), percent(b["pass_at_k"]))
+    return table

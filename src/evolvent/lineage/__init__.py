@@ -1,0 +1,1 @@
+"""Lineage: the store of events and artefacts, versions, rollback, reports."""

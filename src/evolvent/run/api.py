@@ -1,0 +1,32 @@
+"""The Python interface: one call that does what the command line does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from evolvent.lineage.store import Store
+from evolvent.run.session import Progress, Result, begin
+from evolvent.run.spec import RunSpec
+
+
+def run(
+    recipe: str = "grpo",
+    task: str = "countdown",
+    model: str = "tiny",
+    budget: str = "300 steps",
+    seed: int = 0,
+    settings: Mapping[str, Any] | None = None,
+    store: str | Path = "runs",
+    name: str | None = None,
+    watch: Callable[[Progress], None] | None = None,
+    **options: Any,
+) -> Result:
+    """Evolve a model; the result has the policy, the curves, the ledger and the run's folder.
+
+    `settings` maps paths to values, as `--set` does: {"learn.lr": 3e-4, "propose.n": 4}. Errors are `UserError`.
+    """
+    spec = RunSpec(recipe, task, model, budget, seed, dict(settings or {}))
+    extra = {"watch": watch} if watch else {}
+    return begin(spec, Store(Path(store)), name, **extra, **options)

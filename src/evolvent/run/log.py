@@ -1,0 +1,111 @@
+"""Where a run's numbers go beside the store: metrics.jsonl and TensorBoard by default, others as plug-ins."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from evolvent.core.errors import UserError, unknown
+
+
+class Log(Protocol):
+    """A place for the metrics of steps."""
+
+    def step(self, t: int, metrics: Mapping[str, float]) -> None: ...
+    def close(self) -> None: ...
+
+
+class JsonLines:
+    """One line a step; written anew from the store when a run is resumed."""
+
+    def __init__(self, folder: Path, name: str, before: Mapping[int, Mapping[str, float]]) -> None:
+        self.file = (folder / "metrics.jsonl").open("w", buffering=1)
+        for t, metrics in sorted(before.items()):
+            self.step(t, metrics)
+
+    def step(self, t: int, metrics: Mapping[str, float]) -> None:
+        """Append a line."""
+        self.file.write(json.dumps({"step": t, **metrics}) + "\n")
+
+    def close(self) -> None:
+        """Close the file."""
+        self.file.close()
+
+
+class TensorBoard:
+    """Event files for TensorBoard; steps that are done again replace those of before."""
+
+    def __init__(self, folder: Path, name: str, before: Mapping[int, Mapping[str, float]]) -> None:
+        from tensorboard.compat.proto.event_pb2 import Event, SessionLog
+        from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
+        self.writer = EventFileWriter(str(folder / "tensorboard"))
+        if before:
+            restart = SessionLog(status=SessionLog.START)
+            self.writer.add_event(Event(step=max(before) + 1, session_log=restart))
+
+    def step(self, t: int, metrics: Mapping[str, float]) -> None:
+        """Add the scalars of a step."""
+        from tensorboard.compat.proto.event_pb2 import Event
+        from tensorboard.compat.proto.summary_pb2 import Summary
+
+        values = [Summary.Value(tag=name, simple_value=value) for name, value in metrics.items()]
+        self.writer.add_event(Event(step=t, summary=Summary(value=values)))
+
+    def close(self) -> None:
+        """Flush and close."""
+        self.writer.close()
+
+
+class WeightsAndBiases:
+    """W&B, if the extra `wandb` is installed and logged in."""
+
+    def __init__(self, folder: Path, name: str, before: Mapping[int, Mapping[str, float]]) -> None:
+        wandb = _import("wandb")
+        self.run = wandb.init(project="evolvent", name=name, id=name, dir=str(folder), resume="allow")
+
+    def step(self, t: int, metrics: Mapping[str, float]) -> None:
+        """Log a step."""
+        self.run.log(dict(metrics), step=t)
+
+    def close(self) -> None:
+        """Finish."""
+        self.run.finish()
+
+
+class MLflow:
+    """MLflow, if the extra `mlflow` is installed; its own environment variables say where to."""
+
+    def __init__(self, folder: Path, name: str, before: Mapping[int, Mapping[str, float]]) -> None:
+        self.mlflow = _import("mlflow")
+        self.mlflow.set_experiment("evolvent")
+        self.mlflow.start_run(run_name=name)
+
+    def step(self, t: int, metrics: Mapping[str, float]) -> None:
+        """Log a step."""
+        self.mlflow.log_metrics(dict(metrics), step=t)
+
+    def close(self) -> None:
+        """End the run."""
+        self.mlflow.end_run()
+
+
+LOGS: dict[str, Any] = {"jsonl": JsonLines, "tensorboard": TensorBoard, "wandb": WeightsAndBiases, "mlflow": MLflow}
+DEFAULT = ("jsonl", "tensorboard")
+
+
+def _import(name: str) -> Any:
+    try:
+        return __import__(name)
+    except ImportError:
+        raise UserError(f"--log {name} needs the extra: pip install 'evolvent[{name}]'") from None
+
+
+def open_logs(names: tuple[str, ...], folder: Path, run: str, before: Mapping[int, Mapping[str, float]]) -> list[Log]:
+    """Open the logs of a run; `before` are the metrics of steps already done."""
+    for name in names:
+        if name not in LOGS:
+            raise unknown("log", name, LOGS, "logs: " + ", ".join(LOGS))
+    return [LOGS[name](folder, run, before) for name in names]
