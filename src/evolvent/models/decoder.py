@@ -50,11 +50,14 @@ class DecoderConfig:
             raise ValueError(f"model type {kind!r}")
         if config.get("hidden_act", "silu") != "silu":
             raise ValueError(f"activation {config['hidden_act']!r}")
+        layers = set(config.get("layer_types") or ["full_attention"])
         if config.get("use_sliding_window") or (kind == "mistral" and config.get("sliding_window")):
+            layers.add("sliding_attention")
+        if layers != {"full_attention"}:
             raise ValueError("sliding-window attention")
         rope = dict(config.get("rope_parameters") or config.get("rope_scaling") or {})
         scaling = rope.get("rope_type", rope.get("type", "default"))
-        if scaling not in ("default", "llama3", "linear"):
+        if scaling not in ("default", "llama3", "linear") or rope.get("partial_rotary_factor", 1) != 1:
             raise ValueError(f"rope scaling {scaling!r}")
         heads = config["num_attention_heads"]
         return cls(
@@ -70,10 +73,10 @@ class DecoderConfig:
             rms_norm_eps=config.get("rms_norm_eps", 1e-6),
             rope_theta=float(rope.get("rope_theta", config.get("rope_theta", 10000.0))),
             rope_scaling=rope if scaling != "default" else None,
-            tie_word_embeddings=config.get("tie_word_embeddings", kind in ("qwen2",) and False),
-            attention_bias=config.get("attention_bias", kind == "qwen2"),
-            output_bias=config.get("attention_bias", False) and kind != "qwen2",
-            mlp_bias=config.get("mlp_bias", False),
+            tie_word_embeddings=config.get("tie_word_embeddings", False),
+            attention_bias=kind == "qwen2" or (kind != "mistral" and config.get("attention_bias", False)),
+            output_bias=kind in ("llama", "qwen3") and config.get("attention_bias", False),
+            mlp_bias=kind == "llama" and config.get("mlp_bias", False),
             query_key_norm=kind == "qwen3",
         )
 
@@ -112,6 +115,12 @@ def inverse_frequencies(config: DecoderConfig) -> Tensor:
     wavelength = 2 * math.pi / inverse
     smooth = ((old / wavelength - low) / (high - low)).clamp(0, 1)
     return (1 - smooth) * inverse / factor + smooth * inverse
+
+
+def rotary_tables(config: DecoderConfig) -> tuple[Tensor, Tensor]:
+    """Cosines and sines of every position, each float32 [positions, head_dim / 2]."""
+    angles = torch.outer(torch.arange(config.max_position_embeddings).float(), inverse_frequencies(config))
+    return angles.cos(), angles.sin()
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
@@ -221,9 +230,9 @@ class Decoder(nn.Module):
         self.model = Stack(config)
         if not config.tie_word_embeddings:
             self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
-        angles = torch.outer(torch.arange(config.max_position_embeddings).float(), inverse_frequencies(config))
-        self.register_buffer("cos", angles.cos(), persistent=False)
-        self.register_buffer("sin", angles.sin(), persistent=False)
+        cos, sin = rotary_tables(config)
+        self.register_buffer("cos", cos, persistent=False)
+        self.register_buffer("sin", sin, persistent=False)
         self.checkpointing = False  # recompute activations in the backward pass
 
     def head(self, hidden: Tensor) -> Tensor:
