@@ -53,7 +53,8 @@ def identity(numbers: list[int], operators: list[str]) -> list[object]:
             terms[-1][1].append(number)
         else:
             terms.append((sign, [number]))
-    return sorted([sign, sorted(factors)] for sign, factors in terms)
+    found: list[object] = sorted([sign, sorted(factors)] for sign, factors in terms)
+    return found
 
 
 class Arith:
@@ -75,7 +76,7 @@ class Arith:
     def draw(self, split: Split, rng: np.random.Generator, category: str | None = None) -> Problem:
         """A random expression of the split; a level of at most one digit has few, and repeats soon."""
         category = category or self.categories[int(rng.integers(len(self.categories)))]
-        digits, operations, with_products, with_chain = parse_level(category)
+        digits, operations, with_products, _ = parse_level(category)
         low, high = (0 if digits == 1 else 10 ** (digits - 1)), 10**digits
         signs = "+-*" if with_products else "+-"
         while True:
@@ -86,10 +87,31 @@ class Arith:
             key = key_of(self.family, identity(numbers, operators))
             if split_of(key) == split:
                 break
+        return self.problem(numbers, operators, category)
+
+    def problem(
+        self, numbers: list[int], operators: list[str], category: str = "", origin: str | None = None
+    ) -> Problem:
+        """The problem of this expression, also where it did not come from `draw`."""
         text = str(numbers[0]) + "".join(f"{o}{n}" for o, n in zip(operators, numbers[1:], strict=True))
         lines = chain(numbers, operators)
-        data = {"expression": text, "answer": int(lines[-1].rsplit("=", 1)[1]), "lines": lines, "chain": with_chain}
-        return Problem(key, one_user(self._prompt(text, with_chain)), data, category, self.name)
+        with_chain = bool(category) and parse_level(category)[3]
+        answer = int(lines[-1].rsplit("=", 1)[1])
+        data = {"expression": text, "answer": answer, "lines": lines, "chain": with_chain}
+        key = key_of(self.family, identity(numbers, operators))
+        return Problem(key, one_user(self._prompt(text, with_chain)), data, category, self.name, origin=origin)
+
+    def read(self, text: str, category: str, origin: str | None = None) -> Problem | None:
+        """The problem whose expression is `text`; None if it is not an expression of this level."""
+        digits, operations, with_products, _ = parse_level(category)
+        if not re.fullmatch(r"\d+([-+*]\d+)*", text):
+            return None
+        numbers, operators = re.findall(r"\d+", text), re.findall(r"[-+*]", text)
+        if len(operators) != operations or ("*" in operators) != with_products:
+            return None
+        if any(len(n) != digits or (n[0] == "0" and digits > 1) for n in numbers):
+            return None
+        return self.problem([int(n) for n in numbers], operators, category, origin)
 
     def _prompt(self, text: str, with_chain: bool) -> str:
         if self.wording == "compact":

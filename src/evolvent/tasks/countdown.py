@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import re
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from evolvent.tasks.extract import final_answer
 LEVEL = re.compile(r"(\d+)x(\d+)")
 EXPRESSION = re.compile(r"[0-9+\-*/() ]{1,120}")
 TARGETS = range(1, 100)
+SIGNS: dict[type, str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 DEFAULT = ("3x20",)
 
 
@@ -42,7 +43,8 @@ def solutions(numbers: tuple[int, ...]) -> dict[int, str]:
 
     Built over sub-multisets. Simplest means: fewest parentheses, then fewest / * and -, then alphabetical order.
     """
-    @lru_cache(maxsize=None)
+
+    @cache
     def reach(subset: tuple[int, ...]) -> dict[int, dict[str, tuple]]:
         """value -> {"sum"|"product"|"number": (cost, text)}: the best expression for each outermost operator."""
         if len(subset) == 1:
@@ -123,6 +125,37 @@ def _value(node: ast.AST, numbers: list[int]) -> Fraction:
         if isinstance(node.op, ast.Div):
             return a / b
     raise ValueError("not an expression of the game")
+
+
+def steps(text: str) -> list[str] | None:
+    """The evaluation, one operation a line, `3*5=15`, `15+7=22`; None if the text is not an expression.
+
+    Innermost operations come first, then left to right. The line of a result that is no integer is `7/2=?`, and the
+    last one.
+    """
+    if not EXPRESSION.fullmatch(text):
+        return None
+    lines: list[str] = []
+
+    def value(node: ast.AST) -> int | None:
+        if isinstance(node, ast.Constant) and type(node.value) is int:
+            return node.value
+        if not isinstance(node, ast.BinOp) or type(node.op) not in SIGNS:
+            raise ValueError("not an expression of the game")
+        a = value(node.left)
+        b = value(node.right) if a is not None else None
+        if a is None or b is None:
+            return None
+        exact = _value(ast.BinOp(ast.Constant(a), node.op, ast.Constant(b)), [])
+        whole = int(exact) if exact.denominator == 1 else None
+        lines.append(f"{a}{SIGNS[type(node.op)]}{b}={'?' if whole is None else whole}")
+        return whole
+
+    try:
+        value(ast.parse(text.strip(), mode="eval").body)
+    except (SyntaxError, ValueError, ZeroDivisionError, RecursionError):
+        return None
+    return lines
 
 
 def solves(text: str, numbers: list[int], target: int) -> bool:
