@@ -272,7 +272,7 @@ class Curves:
         self.data["rate"].append(rate)
         self.data["tokens"].append(self.tokens + (self.data["tokens"][-1] if self.data["tokens"] else 0))
         for name, total, count in zip(self.names, self.sums, self.counts, strict=True):
-            self.data["loss"][name].append(round(total / count, 5) if count else None)
+            self.data["loss"][name].append(round(float(total / count), 5) if count else None)
         self.clear()
 
 
@@ -298,13 +298,12 @@ def pretrain(
     schedule: Schedule | None = None,
     spans: int = 100,
     save_every: float = 120.0,
-    measure: Callable[[Decoder, int], dict[str, float]] | None = None,
+    on_step: Callable[[int], None] = lambda step: None,
 ) -> Decoder:
     """Train a seed model and write it to `out` in Hugging Face format, with its learning curves.
 
     A run that was interrupted goes on from its last state if called again with the same arguments. `save_every` is in
-    seconds and has no influence on the result. `measure` is called at a tenth of the spans, and what it returns is
-    kept with the curves.
+    seconds and has no influence on the result. `progress` is called about twice a second, `on_step` after each step.
     """
     schedule = schedule or Schedule()
     format = SeedFormat(character_tokenizer())
@@ -353,8 +352,6 @@ def pretrain(
             now = time.monotonic()
             if step * spans // steps != (step - 1) * spans // steps:
                 curves.close(step, schedule.rate_at(step / steps))
-                if measure and (step * spans // steps) % (spans // 10) == 0:
-                    curves.data.setdefault("measured", []).append({"step": step, **measure(model, step)})
             if now - saved > save_every and step < steps:
                 save(out / STATE, {**same, "step": step}, model, optimizer, curves)
                 saved = now
@@ -362,6 +359,7 @@ def pretrain(
                 speed = (now - started) / (step - first)
                 progress(Progress(step, steps, loss, run_tokens / (now - started), speed * (steps - step)))
                 told = now
+            on_step(step)
         write_seed_model(out, model, config, format)
         text = json.dumps({**same, **curves.data})
         replace(out / CURVES, text.encode())

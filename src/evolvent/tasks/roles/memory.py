@@ -85,10 +85,9 @@ class Memory:
             question = name if case else f"?{name}" if form == "recall" else f"?{data['other']}+{name}"
         else:
             written = "Notes:\n" + "".join(f"{k}{'' if case else ' is '}{v}\n" for k, v in notes)
-            wanted = {"recall": f"What is {name}?", "sum": f"What is {data['other']}+{name}?"}.get(
-                form,
-                f"Use each of the numbers exactly once with + - * / and parentheses to make the number after >: {name}",
-            )
+            game = "use each of the numbers exactly once with + - * / and parentheses to make the number after >"
+            added = "" if form == "recall" else f"{data.get('other')}+"
+            wanted = f"For {name.rstrip(':')} {game}." if case else f"What is {added}{name}?"
             question = f"{wanted} End with <answer>the answer</answer>."
         return (*([Message("user", written)] if notes else []), Message("user", question))
 
