@@ -114,7 +114,9 @@ class Display:
             table.add_row("groups without signal", f"{flat:.0%}")
         if p.metrics.get("errors"):
             table.add_row("[red]errors this step", f"{p.metrics['errors']:.0f} (left out of the update)")
-        table.add_row("speed", f"{self.rate():,.0f} tokens/s   elapsed {duration(p.seconds)}   left {duration(self.eta(p, now))}")
+        table.add_row(
+            "speed", f"{self.rate():,.0f} tokens/s   elapsed {duration(p.seconds)}   left {duration(self.eta(p, now))}"
+        )
         return table
 
 

@@ -63,7 +63,20 @@ def read_config(path: str) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as reason:
         raise UserError(f"{path} is not TOML: {reason}") from None
     settings = flatten(data.pop("set", {}))
-    known = {"recipe", "task", "model", "budget", "seed", "profile", "device", "dtype", "threads", "name", "target", "take"}
+    known = {
+        "recipe",
+        "task",
+        "model",
+        "budget",
+        "seed",
+        "profile",
+        "device",
+        "dtype",
+        "threads",
+        "name",
+        "target",
+        "take",
+    }
     for key in data:
         if key not in known:
             raise UserError(f"{path}: no key `{key}`; keys are {', '.join(sorted(known))} and the table [set]")

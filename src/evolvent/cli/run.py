@@ -16,7 +16,9 @@ def live_options(command: Any) -> Any:
     """Options of commands that show a run."""
     for option in (
         click.option("--threads", type=click.IntRange(1), help="threads of the processor (default: all cores)"),
-        click.option("--log", "logs", multiple=True, metavar="NAME", help="jsonl, tensorboard (both by default), wandb, mlflow"),
+        click.option(
+            "--log", "logs", multiple=True, metavar="NAME", help="jsonl, tensorboard (both by default), wandb, mlflow"
+        ),
         click.option("--target", type=float, help="stop when the gate accuracy reaches this"),
         click.option("--no-final", is_flag=True, help="skip the measurements on the test split at start and end"),
         click.option("--no-report", is_flag=True, help="do not write the HTML report"),
@@ -32,7 +34,9 @@ def live_options(command: Any) -> Any:
 @click.option("--model", "-m", help="a seed model, the folder or hub id of a Hugging Face model, http://host/v1#name")
 @click.option("--budget", "-b", help='when to stop: "300 steps", "2M tokens", "10 minutes", "5k verifier calls"')
 @click.option("--seed", type=int, help="everything random depends on it; the same seed repeats the run exactly")
-@click.option("--set", "-s", "settings", multiple=True, metavar="PATH=VALUE", help="any value of the recipe (`evolvent show`)")
+@click.option(
+    "--set", "-s", "settings", multiple=True, metavar="PATH=VALUE", help="any value of the recipe (`evolvent show`)"
+)
 @click.option("--take", multiple=True, metavar="PATH=RECIPE", help="whose value to take where combined recipes differ")
 @click.option("--profile", help="small-scale values: auto (default), tiny, paper")
 @click.option("--config", metavar="FILE", help="a TOML file with these options; options given here win")

@@ -43,7 +43,10 @@ def print_final(result: Result, report: Path | None) -> None:
     for command, text in (
         (f"evolvent try {result.name}", "talk to the model before and after"),
         (f"evolvent export {result.name} my-model", "write it as a Hugging Face folder"),
-        (f"evolvent compare {result.spec.recipe} no-change --task {result.spec.task}", "is the gain real? several seeds"),
+        (
+            f"evolvent compare {result.spec.recipe} no-change --task {result.spec.task}",
+            "is the gain real? several seeds",
+        ),
     ):
         console.print(f"  {command:<62} {text}")
 

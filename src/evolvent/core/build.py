@@ -117,8 +117,8 @@ class Builder:
 
     def _part(self, path: Path, value: Any, built: Built) -> Any:
         if inspect.isclass(value):
-            fields: Mapping[str, tuple[Any, Any]] = class_fields(value)
-            made = value(**self._fields(path, value, fields, built))
+            cls: Any = value
+            made = cls(**self._fields(path, cls, class_fields(cls), built))
             self._register(built, show_path(path), made)
             return made
         arguments = self._fields(path, value, function_fields(value), built)

@@ -10,27 +10,65 @@ Kind = Literal["superiority", "non-inferiority", "equivalence"]
 
 
 @dataclass(frozen=True)
-class Claim:
-    """One claim of a recipe: a metric moves in a direction by at least `delta` against every baseline.
+class Component:
+    """One tested statement: our metric against every baseline's.
 
-    metric      name of a metric that arms of a comparison report (see `evolvent.bench.metrics`)
-    direction   up or down
-    against     names of the baseline arms
-    kind        superiority, non-inferiority or equivalence, tested against `delta` (in the metric's unit)
-    scale       `log` for ratios and times: delta is then a difference of natural logarithms
-    task        the task that the arms train on, `test` the one that they are tested on (the same if empty)
-    budget      for every arm, as in `300 steps`
-    arms        what each arm sets beside its recipe: {arm: {path: value}}; `ours` is the recipe itself
+    metric     of a cell, by name (see `evolvent.bench.metrics`)
+    direction  up or down: which way is better
+    delta      the least effect that counts (superiority), or the margin (non-inferiority, equivalence), in the
+               metric's unit; at most half the effect that is expected
+    against    names of baseline arms
+    scale      `log` for ratios and times: delta is then a difference of natural logarithms
     """
 
     metric: str
     direction: Literal["up", "down"]
-    against: tuple[str, ...]
     delta: float
-    task: str
-    budget: str
+    against: tuple[str, ...]
     kind: Kind = "superiority"
     scale: Literal["linear", "log"] = "linear"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim holds if all its components hold.
+
+    text    what is claimed, in words
+    task    that all arms train on; `test` is the one they are tested on (the same if empty)
+    budget  of every arm, as in `300 steps`
+    common  settings of all arms; `arms` what each has beside them: {arm: {"recipe": ..., path: value}}. Our arm is
+            `ours`; a baseline without an entry is the recipe of its name.
+    tune    configurations tried for every arm on the tuning seeds, the best by `tune_by` being used
+    """
+
+    text: str
+    components: tuple[Component, ...]
+    task: str
+    budget: str
     test: str = ""
+    common: Mapping[str, Any] = field(default_factory=dict)
     arms: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    note: str = ""
+    tune: tuple[Mapping[str, Any], ...] = ()
+    tune_by: str = "test.sampled"
+    model: str = "tiny"
+    problems: int = 1000
+
+    @property
+    def baselines(self) -> tuple[str, ...]:
+        """All arms that are compared with ours."""
+        return tuple(dict.fromkeys(name for c in self.components for name in c.against))
+
+
+def claim(text: str, *components: Component, task: str, budget: str, **more: Any) -> Claim:
+    """A claim with one or more components."""
+    return Claim(text, components, task, budget, **more)
+
+
+def up(metric: str, delta: float, *against: str, **more: Any) -> Component:
+    """Our metric is higher."""
+    return Component(metric, "up", delta, against, **more)
+
+
+def down(metric: str, delta: float, *against: str, **more: Any) -> Component:
+    """Our metric is lower."""
+    return Component(metric, "down", delta, against, **more)

@@ -39,6 +39,11 @@ class Role:
             return slots[name]
         raise AttributeError(name)
 
+    @property
+    def limit(self) -> int:
+        """The most tokens that the policy may write in an episode: rollout.max_tokens, or what the task says."""
+        return find_field(self.slots.get("rollout"), "max_tokens") or self.task.max_tokens
+
     def need_reference(self) -> None:
         """Keep a frozen copy of the policy as it is now; called in `setup`, before anything is learned."""
         from evolvent.models.reference import Reference
@@ -60,3 +65,10 @@ class Role:
         from evolvent.engine.base import Actor
 
         return Actor(self.adapter or "policy", self.policy.version, self.policy.low(self.adapter))
+
+
+def find_field(part: Any, name: str) -> Any:
+    """The value of a part's field, or of the nearest part inside its wraps that has it; None if there is none."""
+    while part is not None and not hasattr(part, name):
+        part = getattr(part, "inner", None)
+    return getattr(part, name, None)

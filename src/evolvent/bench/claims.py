@@ -1,0 +1,359 @@
+"""Measure the claims of a recipe by the evidence protocol (docs/protocol.md), cell by cell, resumable.
+
+register   the claims are written to evidence/ID.json before any verdict seed runs
+tune       every arm tries the same configurations on seeds 1000-1003
+verdict    seeds 0-7; where that is inconclusive, 8-15 are added once, and then it is final
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import evolvent
+from evolvent.bench.cell import Cell
+from evolvent.bench.closure import closure, combined, weights_hash
+from evolvent.bench.metrics import metric, parts_needed
+from evolvent.bench.pool import run_cells
+from evolvent.bench.statistics import Interval, Verdict, combine, decide, sign_flip_p
+from evolvent.core.claim import Claim, Component
+from evolvent.core.errors import UserError
+from evolvent.core.ledger import Budget
+from evolvent.core.recipe import Recipe, parse_composition
+from evolvent.models.load import find_model
+from evolvent.recipes import load_all
+
+PROTOCOL = 1
+TUNING_SEEDS = (1000, 1001, 1002, 1003)
+VERDICT_SEEDS = tuple(range(8))
+MORE_SEEDS = tuple(range(8, 16))
+SEED_MODELS = 4
+CELL_SECONDS, CLAIM_MINUTES = 90, 40
+Say = Callable[[str], None]
+
+
+@dataclass
+class Evidence:
+    """The folder of evidence: one JSON file a recipe, and its cells beside it."""
+
+    root: Path
+
+    def file(self, name: str) -> Path:
+        """The committed file of a recipe."""
+        return self.root / f"{name}.json"
+
+    def cells_file(self, name: str) -> Path:
+        """The results of its cells, one a line."""
+        return self.root / "cells" / f"{name}.jsonl"
+
+    def read(self, name: str) -> dict[str, Any] | None:
+        """What was measured, if anything."""
+        path = self.file(name)
+        return json.loads(path.read_text()) if path.is_file() else None
+
+    def write(self, name: str, data: Mapping[str, Any]) -> None:
+        """Write a recipe's file, whole or not at all."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        part = self.file(name).with_suffix(".part")
+        part.write_text(json.dumps(data, indent=1) + "\n")
+        part.replace(self.file(name))
+
+    def cells(self, name: str) -> dict[str, dict[str, Any]]:
+        """Results by key."""
+        path = self.cells_file(name)
+        if not path.is_file():
+            return {}
+        lines = [line for line in path.read_text().splitlines() if line.strip()]
+        return {row["key"]: row for row in map(json.loads, lines)}
+
+    def keep(self, name: str, key: str, result: Mapping[str, Any]) -> None:
+        """Append a cell's result."""
+        path = self.cells_file(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a") as file:
+            file.write(json.dumps({"key": key, **_rounded(result)}) + "\n")
+
+
+def _rounded(value: Any) -> Any:
+    """Numbers to six digits, to keep committed files small."""
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    if isinstance(value, dict):
+        return {k: _rounded(v) for k, v in value.items()}
+    return [_rounded(v) for v in value] if isinstance(value, list | tuple) else value
+
+
+class Study:
+    """The claims of one recipe: which cells they need, and what follows from their results."""
+
+    def __init__(self, recipe: Recipe, evidence: Evidence, jobs: int = 1, say: Say = lambda line: None) -> None:
+        self.recipe, self.evidence, self.jobs, self.say = recipe, evidence, jobs, say
+        self.claims: dict[str, Claim] = {}
+        for kind, one in (("mechanism", recipe.mechanism), ("outcome", recipe.outcome)):
+            if one is not None:
+                self.claims[kind] = one
+        if not self.claims:
+            raise UserError(f"recipe `{recipe.name}` makes no claims; add mechanism= and outcome= to its definition")
+        self.known = load_all()
+        self.results = evidence.cells(recipe.name)
+
+    def registration(self) -> dict[str, Any]:
+        """The claims as data, and their hash."""
+        data = {kind: json.loads(json.dumps(asdict(c), default=str)) for kind, c in self.claims.items()}
+        return {
+            "claims": data,
+            "hash": hashlib.blake2b(json.dumps(data, sort_keys=True).encode(), digest_size=8).hexdigest(),
+        }
+
+    def register(self) -> dict[str, Any]:
+        """Write the claims down before they are measured; `UserError` if they were changed after verdict seeds ran."""
+        there = self.evidence.read(self.recipe.name) or {}
+        now = self.registration()
+        before = there.get("registered", {}).get("hash")
+        if before == now["hash"]:
+            return there
+        data = {
+            "id": self.recipe.name,
+            "protocol": PROTOCOL,
+            "world": self.world(),
+            "registered": now,
+            "earlier": [*there.get("earlier", []), *([_summary(there)] if there.get("claims") else [])],
+            "claims": [],
+            "notes": there.get("notes", ""),
+        }
+        self.evidence.write(self.recipe.name, data)
+        return data
+
+    def world(self) -> str:
+        """`tiny-policy` for the seed models; simulated claims say so themselves."""
+        models = {c.model for c in self.claims.values()}
+        return "simulated" if any(m.startswith("simulated") for m in models) else "tiny-policy"
+
+    # --- cells ---
+
+    def arm(self, one: Claim, name: str) -> tuple[str, dict[str, Any]]:
+        """Recipe and settings of an arm."""
+        own = dict(one.arms.get(name, {}))
+        composition = own.pop("recipe", self.recipe.name if name == "ours" else name)
+        return composition, {**one.common, **own}
+
+    def cell(self, one: Claim, name: str, seed: int, extra: Mapping[str, Any]) -> Cell:
+        """The cell of an arm and a seed. Cells of both claims that agree in everything are one."""
+        composition, settings = self.arm(one, name)
+        wanted = [c.metric for claims in self.claims.values() if claims.task == one.task for c in claims.components]
+        k, probes = parts_needed([*wanted, one.tune_by])
+        return Cell(
+            name,
+            composition,
+            one.task,
+            f"{one.model}-{seed % SEED_MODELS}" if one.model == "tiny" else one.model,
+            seed,
+            one.budget,
+            {**settings, **extra},
+            test=one.test,
+            problems=one.problems,
+            k=k,
+            probes=probes,
+        )
+
+    def code(self, cell: Cell) -> dict[str, str]:
+        """Hashes of the modules that a cell depends on."""
+        modules = ["evolvent.bench.cell"]
+        for _, recipe in parse_composition(cell.recipe, self.known):
+            for ancestor in recipe.lineage:
+                modules.append(f"evolvent.recipes.{ancestor.family}.{Path(ancestor.file).stem}")
+        for spec in (cell.task, cell.test or cell.task):
+            modules += task_modules(spec)
+        return closure(modules)
+
+    def key(self, cell: Cell) -> str:
+        """The cell's key: its configuration, its code and its model's weights."""
+        return cell.key(combined(self.code(cell)) + weights_hash(find_model(cell.model)))
+
+    def run(self, cells: Sequence[Cell]) -> list[dict[str, Any]]:
+        """Results in order; only what is missing is run."""
+        keys = [self.key(c) for c in cells]
+        missing = {k: c for k, c in zip(keys, cells, strict=True) if k not in self.results}
+        for cell, result in run_cells(list(missing.values()), self.jobs, self.say):
+            key = self.key(cell)
+            self.evidence.keep(self.recipe.name, key, result)
+            self.results[key] = {"key": key, **_rounded(result)}
+            if result["seconds"]["cell"] > CELL_SECONDS:
+                self.say(f"note: that cell took {result['seconds']['cell']:.0f} s, the protocol allows {CELL_SECONDS}")
+        return [self.results[k] for k in keys]
+
+    # --- protocol ---
+
+    def measure(self) -> dict[str, Any]:
+        """Everything that is missing, then the file with the verdicts."""
+        data = self.register()
+        claims, tuning = [], []
+        for kind, one in self.claims.items():
+            chosen, tried = self.tuned(one)
+            tuning += [{"claim": kind, **row} for row in tried]
+            claims.append({"kind": kind, **self.verdict(one, chosen)})
+        used = self.used()
+        data |= {
+            "claims": claims,
+            "tuning": tuning,
+            "spent": self.spent(used),
+            "command": f"evolvent claims {self.recipe.name}",
+            "code": self.code_of_all(),
+            "version": evolvent.__version__,
+            "date": datetime.date.today().isoformat(),
+        }
+        self.evidence.write(self.recipe.name, data)
+        return data
+
+    def tuned(self, one: Claim) -> tuple[dict[str, Mapping[str, Any]], list[dict[str, Any]]]:
+        """The best configuration of every arm by the tuning metric, and all that was tried."""
+        arms = ("ours", *one.baselines)
+        if not one.tune:
+            return {a: {} for a in arms}, []
+        cells = [self.cell(one, a, seed, setting) for a in arms for setting in one.tune for seed in TUNING_SEEDS]
+        results = iter(self.run(cells))
+        chosen: dict[str, Mapping[str, Any]] = {}
+        tried: list[dict[str, Any]] = []
+        for a in arms:
+            scores = []
+            for setting in one.tune:
+                values = [metric(one.tune_by, next(results)) for _ in TUNING_SEEDS]
+                scores.append(sum(values) / len(values))
+                tried.append({"arm": a, "settings": dict(setting), one.tune_by: [round(v, 6) for v in values]})
+            chosen[a] = one.tune[max(range(len(scores)), key=scores.__getitem__)]
+        return chosen, tried
+
+    def verdict(self, one: Claim, chosen: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+        """Components, intervals and the verdict; more seeds once if it is inconclusive."""
+        seeds: tuple[int, ...] = VERDICT_SEEDS
+        found = self.compare(one, chosen, seeds)
+        if found["verdict"] == "inconclusive":
+            seeds = VERDICT_SEEDS + MORE_SEEDS
+            found = self.compare(one, chosen, seeds)
+        budget = Budget.parse(one.budget)
+        return {
+            "text": one.text,
+            "task": one.task,
+            "test": one.test or one.task,
+            "budget": {"unit": budget.unit, "value": budget.amount},
+            "seeds": list(seeds),
+            "chosen": {a: dict(c) for a, c in chosen.items()},
+            **found,
+        }
+
+    def compare(self, one: Claim, chosen: Mapping[str, Mapping[str, Any]], seeds: Sequence[int]) -> dict[str, Any]:
+        """Every component against every baseline on paired seeds."""
+        arms = ("ours", *one.baselines)
+        cells = [self.cell(one, a, seed, chosen[a]) for a in arms for seed in seeds]
+        rows = self.run(cells)
+        by_arm = {a: rows[i * len(seeds) : (i + 1) * len(seeds)] for i, a in enumerate(arms)}
+        components, verdicts = [], []
+        for part in one.components:
+            values = {a: [metric(part.metric, r) for r in by_arm[a]] for a in ("ours", *part.against)}
+            tests = []
+            for name in part.against:
+                verdict, interval, differences = test(part, values["ours"], values[name])
+                verdicts.append(verdict)
+                tests.append(
+                    {
+                        "baseline": name,
+                        "effect": interval.mean,
+                        "interval": [interval.low, interval.high],
+                        "verdict": verdict,
+                        "p_sign_flip": sign_flip_p(differences),
+                    }
+                )
+            components.append(
+                {
+                    **asdict(part),
+                    "ours": values["ours"],
+                    "baselines": {a: values[a] for a in part.against},
+                    "tests": tests,
+                }
+            )
+        start = {a: [r["curve"][0]["sampled"] for r in by_arm[a]] for a in arms[:1]}
+        spent = {
+            a: {u: sum(r["spent"][u] for r in by_arm[a]) / len(seeds) for u in by_arm[a][0]["spent"]} for a in arms
+        }
+        return _rounded(
+            {
+                "verdict": combine(verdicts),
+                "components": components,
+                "controls": {"no-change": start["ours"]},
+                "mean_spent": spent,
+            }
+        )
+
+    def used(self) -> list[dict[str, Any]]:
+        """All cells of this recipe whose key is still valid."""
+        return list(self.results.values())
+
+    def spent(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+        """Processor minutes and cells, of all that was run."""
+        seconds = sum(r["seconds"]["cell"] for r in rows)
+        return {"cells": len(rows), "cpu_minutes": round(seconds / 60, 1)}
+
+    def code_of_all(self) -> dict[str, str]:
+        """Module hashes of all arms of all claims, and the models' weights."""
+        found: dict[str, str] = {}
+        for one in self.claims.values():
+            for arm in ("ours", *one.baselines):
+                cell = self.cell(one, arm, 0, {})
+                found |= self.code(cell)
+                found[f"model {cell.model}"] = weights_hash(find_model(cell.model))
+        return dict(sorted(found.items()))
+
+
+def test(part: Component, ours: Sequence[float], theirs: Sequence[float]) -> tuple[Verdict, Interval, list[float]]:
+    """The protocol's test of a component against one baseline; differences are signed so that more is better."""
+    import math
+
+    sign = 1.0 if part.direction == "up" else -1.0
+    scale = math.log if part.scale == "log" else float
+    differences = [sign * (scale(a) - scale(b)) for a, b in zip(ours, theirs, strict=True)]
+    verdict, interval = decide(differences, part.delta, part.kind)
+    return verdict, interval, differences
+
+
+def task_modules(spec: str) -> list[str]:
+    """The modules that hold the tasks of a specification."""
+    from evolvent.tasks.registry import module_of
+
+    return [module_of(part.strip()) for part in spec.split("+")]
+
+
+def _summary(data: Mapping[str, Any]) -> dict[str, Any]:
+    """What is kept of an earlier registration that was measured: nothing that was tried is forgotten."""
+    return {
+        "registered": data.get("registered"),
+        "date": data.get("date"),
+        "verdicts": {c["kind"]: c["verdict"] for c in data.get("claims", [])},
+    }
+
+
+def stale(evidence: Evidence) -> dict[str, list[str]]:
+    """Recipes whose evidence rests on code or models that have changed since, and what has changed."""
+    found = {}
+    known = load_all()
+    for path in sorted(evidence.root.glob("*.json")):
+        data = json.loads(path.read_text())
+        name = data["id"]
+        if name not in known:
+            found[name] = ["the recipe is gone"]
+            continue
+        if not data.get("claims"):
+            found[name] = ["registered, not measured"]
+            continue
+        study = Study(known[name], evidence)
+        now = study.code_of_all()
+        changed = [m for m in sorted({*now, *data["code"]}) if now.get(m) != data["code"].get(m)]
+        if study.registration()["hash"] != data["registered"]["hash"]:
+            changed.insert(0, "the claims themselves")
+        if changed:
+            found[name] = changed
+    return found

@@ -1,0 +1,65 @@
+"""Cells over processes, one thread each, with progress; a cell whose process dies is run again once."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any
+
+from evolvent.bench.cell import Cell, run_cell
+from evolvent.core.errors import UserError
+
+
+def _quiet() -> None:
+    import signal
+
+    import torch
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    torch.set_num_threads(1)
+
+
+def _run(cell: Cell) -> dict[str, Any]:
+    return run_cell(cell)
+
+
+def run_cells(
+    cells: Sequence[Cell], jobs: int, say: Callable[[str], None] = lambda line: None
+) -> Iterator[tuple[Cell, dict[str, Any]]]:
+    """Results as they finish. Results do not depend on `jobs`: every cell runs on one thread of its own process."""
+    context = multiprocessing.get_context("spawn")
+    waiting, done, begun, retried = list(cells), 0, time.perf_counter(), set[Cell | str]()
+    while waiting:
+        with ProcessPoolExecutor(min(jobs, len(waiting)), mp_context=context, initializer=_quiet) as pool:
+            running: dict[Future[dict[str, Any]], Cell] = {}
+            try:
+                while waiting or running:
+                    while waiting and len(running) < jobs:
+                        cell = waiting.pop(0)
+                        running[pool.submit(_run, cell)] = cell
+                    finished, _ = wait(running, return_when=FIRST_COMPLETED)
+                    for future in finished:
+                        cell = running[future]
+                        result = future.result()
+                        del running[future]
+                        done += 1
+                        spent = time.perf_counter() - begun
+                        left = spent / done * (len(cells) - done)
+                        say(f"{done}/{len(cells)} cells: {cell.arm}, seed {cell.seed}; {left / 60:.1f} minutes left")
+                        yield cell, result
+            except BrokenProcessPool:
+                lost = list(running.values())
+                for cell in lost:
+                    mark = f"{cell.arm}/{cell.seed}"
+                    if mark in retried:
+                        raise UserError(
+                            f"the process of cell {mark} died twice; is the machine out of memory?"
+                        ) from None
+                    retried.add(mark)
+                waiting = lost + waiting
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise

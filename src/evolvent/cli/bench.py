@@ -1,0 +1,223 @@
+"""`evolvent compare` and `evolvent claims`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from evolvent.cli.options import emit, json_option, open_store, pairs, store_option
+from evolvent.core.errors import UserError
+
+
+@click.command()
+@click.argument("arms", nargs=-1, required=True)
+@click.option("--task", "-t", help="the task that all arms train on")
+@click.option("--test", default="", help="the task that they are tested on, if another (its test split)")
+@click.option(
+    "--model", "-m", default="tiny", show_default=True, help="`tiny` takes its four checkpoints in turn, seed by seed"
+)
+@click.option(
+    "--budget",
+    "-b",
+    default="200 steps",
+    show_default=True,
+    help='of every arm and seed: "2M tokens", "300 steps", ...',
+)
+@click.option("--seeds", "-n", default=8, show_default=True, help="paired seeds")
+@click.option(
+    "--set", "-s", "settings", multiple=True, metavar="PATH=VALUE", help="for all arms; for one: 'grpo[propose.n=4]'"
+)
+@click.option("--problems", default=1000, show_default=True, help="test problems")
+@click.option("--jobs", "-j", default=0, help="processes, one thread each (default: all cores)")
+@click.option("--picture", default="compare.png", show_default=True, help="where to draw the learning curves")
+@store_option
+@json_option
+def compare(
+    arms: tuple[str, ...], task: str | None, jobs: int, picture: str, as_json: bool, store_: str, **o: Any
+) -> None:
+    """Compare methods at equal budget on paired seeds: table, learning curves with bands, spending.
+
+    \b
+    evolvent compare grpo dr-grpo no-change --task arith --budget "200 steps" --seeds 8
+    evolvent compare grpo 'grpo[propose.n=16,propose.problems=16]' --task countdown --budget 1M-tokens
+    evolvent compare grpo-countdown-1 rloo-countdown-1        two finished runs of the store
+
+    The first arm is the one that the others are compared with. Runs of unequal budgets are not ranked.
+    """
+    from rich.console import Console
+
+    from evolvent.bench.compare import compare as run_comparison
+    from evolvent.bench.compare import compare_runs, parse_arm, plot
+    from evolvent.core.recipe import parse_composition
+    from evolvent.lineage.runs import read_run, run_names
+    from evolvent.recipes import load_all
+    from evolvent.tasks.registry import load_task
+
+    console = Console(stderr=True, highlight=False)
+    if task is None:
+        if (Path(store_) / "store.db").is_file():
+            store = open_store(store_)
+            if set(arms) <= set(run_names(store)):
+                rows = compare_runs([read_run(store, a) for a in arms])
+                emit(rows) if as_json else print_runs(rows)
+                return
+        raise UserError("compare needs --task (or the names of finished runs); `evolvent tasks` lists tasks")
+    load_task(task)
+    parsed = [parse_arm(a) for a in arms]
+    for arm in parsed:
+        parse_composition(arm.recipe, load_all())
+    if len(parsed) < 2:
+        raise UserError("compare needs at least two arms; `no-change` is a good second one")
+    result = run_comparison(
+        parsed,
+        task,
+        o["model"],
+        o["budget"],
+        o["seeds"],
+        pairs(o["settings"], "--set"),
+        test=o["test"],
+        jobs=jobs or os.cpu_count() or 1,
+        problems=o["problems"],
+        say=lambda line: console.print(line),
+    )
+    plot(result, Path(picture))
+    if as_json:
+        emit(
+            {
+                "task": task,
+                "budget": str(result.budget),
+                "seeds": result.seeds,
+                "arms": result.table(),
+                "picture": picture,
+            }
+        )
+        return
+    print_comparison(result)
+    click.echo(f"Learning curves: {picture}")
+
+
+def print_comparison(result: Any) -> None:
+    """The table of a comparison."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(
+        title=f"{result.task}, {result.budget}, {len(result.seeds)} paired seeds; % [97.5 % interval]",
+        title_justify="left",
+    )
+    rows = result.table()
+    columns = [c for c in ("sampled", "greedy", "pass@16") if c in rows[0]]
+    for name in ("arm", "start", *columns, "sampled: difference to the first", "tokens sampled", "seconds"):
+        table.add_column(name)
+    for row in rows:
+        difference = show(row["difference"]) if "difference" in row else ""
+        spent = row["spent"]
+        table.add_row(
+            row["arm"],
+            f"{100 * row['start']:.1f}",
+            *[show(row[c]) for c in columns],
+            difference,
+            f"{spent['sampled']:,.0f}",
+            f"{spent['seconds']:.0f}",
+        )
+    Console(highlight=False).print(table)
+
+
+def print_runs(rows: list[dict[str, Any]]) -> None:
+    """The table of finished runs."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title="finished runs, test accuracy in %", title_justify="left")
+    for name in ("run", "recipe", "seed", "greedy", "sampled", "pass@16"):
+        table.add_column(name)
+    for r in rows:
+        cells = [
+            f"{100 * r[c]['mean']:.1f} [{100 * r[c]['low']:.1f}, {100 * r[c]['high']:.1f}]"
+            for c in ("greedy", "sampled", "pass_at_k")
+        ]
+        table.add_row(r["run"], r["recipe"], str(r["seed"]), *cells)
+    Console(highlight=False).print(table)
+
+
+def show(interval: Any) -> str:
+    """An interval in per cent."""
+    return f"{100 * interval.mean:.1f} [{100 * interval.low:.1f}, {100 * interval.high:.1f}]"
+
+
+@click.command()
+@click.argument("names", nargs=-1)
+@click.option(
+    "--stale", "only_stale", is_flag=True, help="name the evidence that a change of code or models has invalidated"
+)
+@click.option("--register", is_flag=True, help="only write the claims down, before anything is measured")
+@click.option("--jobs", "-j", default=0, help="processes, one thread each (default: all cores)")
+@click.option("--evidence", "folder", default="evidence", show_default=True, help="folder of the evidence files")
+@json_option
+def claims(names: tuple[str, ...], only_stale: bool, register: bool, jobs: int, folder: str, as_json: bool) -> None:
+    """Measure what recipes claim, by the protocol: tuning on seeds 1000-1003, verdict on seeds 0-7 (and 8-15 once).
+
+    \b
+    evolvent claims mc-grpo sec          measure what is missing, cell by cell; can be stopped and carried on
+    evolvent claims                      what has been measured
+    evolvent claims --stale              what would have to be measured again
+
+    Every finished cell is kept in evidence/cells; the verdicts in evidence/NAME.json are computed from them.
+    """
+    from rich.console import Console
+
+    from evolvent.bench.claims import Evidence, Study, stale
+    from evolvent.core.errors import unknown
+    from evolvent.recipes import load_all
+
+    console = Console(stderr=True, highlight=False)
+    evidence = Evidence(Path(folder))
+    known = load_all()
+    for name in names:
+        if name not in known:
+            raise unknown("recipe", name, known, "`evolvent list` shows all")
+    if only_stale:
+        found = stale(evidence)
+        if as_json:
+            emit(found)
+        for name, changed in () if as_json else found.items():
+            click.echo(f"{name}: {', '.join(changed[:6])}{' ...' if len(changed) > 6 else ''}")
+        if not found and not as_json:
+            click.echo("all evidence rests on the code as it is")
+        return
+    results: list[Any] = []
+    for name in names or sorted(p.stem for p in Path(folder).glob("*.json")):
+        if names:
+            study = Study(known[name], evidence, jobs or os.cpu_count() or 1, lambda line: console.print(line))
+            results.append(study.register() if register else study.measure())
+        else:
+            results.append(evidence.read(name))
+    if as_json:
+        emit(results)
+        return
+    if not results:
+        click.echo(f"nothing has been measured yet in {folder}; name recipes to measure")
+    for data in results:
+        print_claims(data)
+
+
+def print_claims(data: dict[str, Any]) -> None:
+    """The verdicts of one recipe."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    console.print(f"[bold]{data['id']}[/bold]  world: {data['world']}")
+    for claim in data["claims"]:
+        console.print(f"  {claim['kind']}: [bold]{claim['verdict']}[/bold]  {claim['text']}")
+        for part in claim["components"]:
+            for test in part["tests"]:
+                low, high = test["interval"]
+                console.print(
+                    f"    {part['metric']} {part['direction']} against {test['baseline']}: {test['effect']:+.4g} "
+                    f"[{low:+.4g}, {high:+.4g}] {test['verdict']} ({len(claim['seeds'])} seeds, delta {part['delta']:g})"
+                )
+    if not data["claims"]:
+        console.print("  registered, not measured yet")

@@ -1,0 +1,212 @@
+"""`evolvent list`, `show`, `tasks`, `models`: what there is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from evolvent.cli.options import emit, json_option
+from evolvent.core.errors import UserError, unknown
+
+
+@click.command(name="list")
+@click.argument("family", required=False)
+@json_option
+def list_(family: str | None, as_json: bool) -> None:
+    """The recipes: parent, what each changes, paper, and what the evidence says.
+
+    \b
+    evolvent list
+    evolvent list policy_gradient --json
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    from evolvent.recipes.catalogue import rows
+
+    found = rows()
+    families = sorted({r["family"] for r in found})
+    if family:
+        if family not in families:
+            raise unknown("family", family, families, "families: " + ", ".join(families))
+        found = [r for r in found if r["family"] == family]
+    if as_json:
+        emit(found)
+        return
+    console = Console(highlight=False)
+    for name in families:
+        mine = [r for r in found if r["family"] == name]
+        if not mine:
+            continue
+        table = Table(
+            title=name.replace("_", " "), title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0)
+        )
+        for column in ("recipe", "parent", "changes", "paper", "evidence"):
+            table.add_column(column, overflow="fold")
+        for r in mine:
+            table.add_row(r["recipe"], r["parent"] or "", ", ".join(r["changes"]), r["paper"], r["evidence"])
+        console.print(table)
+        console.print()
+    console.print("`evolvent show RECIPE` prints one in full; recipes combine with +, as in `evolvent run grpo+sec`.")
+
+
+@click.command()
+@click.argument("composition")
+@click.option("--set", "-s", "settings", multiple=True, metavar="PATH=VALUE", help="show it with these values")
+@click.option("--take", multiple=True, metavar="PATH=RECIPE", help="whose value to take where recipes differ")
+@click.option("--profile", default="tiny", show_default=True, help="the small-scale values to show beside the paper's")
+@json_option
+def show(composition: str, settings: tuple[str, ...], take: tuple[str, ...], profile: str, as_json: bool) -> None:
+    """A recipe, or several joined by +: the paper, the patch, every value, the claims and the evidence.
+
+    \b
+    evolvent show mc-grpo
+    evolvent show grpo+sec
+    """
+    from evolvent.cli.options import pairs
+    from evolvent.recipes.catalogue import describe_composition
+
+    data = describe_composition(composition, pairs(settings, "--set"), pairs(take, "--take"), profile)
+    if as_json:
+        emit(data)
+        return
+    print_recipe(data)
+
+
+def print_recipe(data: dict[str, Any]) -> None:
+    """A recipe for reading."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    for part in (
+        data["recipes"][-1:] if len(data["parts"]) == 1 else [r for r in data["recipes"] if r["name"] in data["parts"]]
+    ):
+        console.print(f"[bold]{part['name']}[/bold]  {part['title']}  {part['paper']}", markup=True)
+        console.print()
+        console.print(part["doc"], markup=False)
+        console.print()
+        console.print(f"lineage: {' <- '.join(reversed(part['lineage']))}      file: {part['file']}")
+        console.print(f"patch against {part['parent'] or 'nothing'}:")
+        for op in part["ops"]:
+            console.print(f"  {op}", markup=False)
+        console.print()
+    table = Table(title="values", title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0))
+    for name in ("path", "paper", data["profile"], "from"):
+        table.add_column(name, overflow="fold")
+    for row in data["values"]:
+        changed = row["value"] != row["paper"]
+        table.add_row(row["path"], row["paper"], f"[bold]{row['value']}[/bold]" if changed else "", row["origin"])
+    console.print(table)
+    for part in data["recipes"]:
+        if part["name"] not in data["parts"]:
+            continue
+        for kind, claim in part["claims"].items():
+            console.print(f"\n[bold]{kind} claim[/bold]: {claim['text']}")
+            for c in claim["components"]:
+                console.print(
+                    f"  {c['metric']} {c['direction']} by {c['delta']:g} against {', '.join(c['against'])} ({c['kind']})"
+                )
+            console.print(f"  task {claim['task']}, {claim['budget']}")
+            verdict = part["verdicts"].get(kind)
+            console.print(f"  evidence: {verdict or 'none yet; evolvent claims ' + part['name']}")
+        if part["notes"]:
+            console.print(f"\nnotes: {part['notes']}", markup=False)
+
+
+@click.command()
+@click.argument("name", required=False)
+@json_option
+def tasks(name: str | None, as_json: bool) -> None:
+    """The tasks, their levels, and a problem of each.
+
+    \b
+    evolvent tasks                   all
+    evolvent tasks countdown:4x12    problems and a solution of one
+    """
+    from evolvent.core.random import stream
+    from evolvent.tasks.registry import load_task, task_table
+
+    if name is None:
+        found = task_table()
+        if as_json:
+            emit(found)
+            return
+        from rich.console import Console
+        from rich.table import Table
+
+        console, table = Console(highlight=False), Table(box=None, padding=(0, 2, 0, 0))
+        for column in ("task", "levels", "what it is"):
+            table.add_column(column, overflow="fold")
+        for row in found:
+            table.add_row(row["task"], row["levels"], row["text"])
+        console.print(table)
+        console.print(
+            "\nLevels follow a colon (arith:2x1,2x2), tasks are added with + (arith:2x1+countdown). A task of your"
+        )
+        console.print("own is one Python file: `evolvent new task my_task.py`. `evolvent audit TASK` tests a verifier.")
+        return
+    task = load_task(name)
+    shown = []
+    for category in task.categories:
+        problem = task.draw("train", stream(0, "show", category), category)
+        gold = task.gold(problem)
+        shown.append(
+            {
+                "category": category,
+                "prompt": "".join(m.content for m in problem.prompt),
+                "solution": [[p.text, "policy" if p.policy else "tool"] for p in gold] if gold else None,
+            }
+        )
+    if as_json:
+        emit({"task": task.name, "max_tokens": task.max_tokens, "examples": shown})
+        return
+    click.echo(f"{task.name}: {len(task.categories)} categories, at most {task.max_tokens} tokens")
+    for row in shown:
+        pieces: Any = row["solution"]
+        solution = " ".join(text for text, _ in pieces) if pieces else "(no gold solution)"
+        click.echo(f"  {row['category']:<16} {row['prompt']!r}  ->  {solution!r}")
+
+
+@click.command()
+@click.argument("name", required=False)
+@json_option
+def models(name: str | None, as_json: bool) -> None:
+    """The seed models: size, what they were trained on, and how well they do.
+
+    \b
+    evolvent models
+    evolvent models tiny-0
+    """
+    import json
+
+    from evolvent.models.load import SEEDS, seed_models
+
+    found = seed_models()
+    if name is not None:
+        name = "tiny-0" if name == "tiny" else name
+        if name not in found:
+            raise unknown("seed model", name, found, "seed models: " + ", ".join(found))
+        card = SEEDS / name / ("card.json" if as_json else "README.md")
+        if not card.is_file():
+            raise UserError(f"{name} has no card; `evolvent pretrain` writes one")
+        click.echo(card.read_text())
+        return
+    rows = []
+    for one in found:
+        config = json.loads((SEEDS / one / "config.json").read_text())
+        size = sum((SEEDS / one / f).stat().st_size for f in ("model.safetensors",)) // 4
+        rows.append(
+            {"model": one, "parameters": size, "layers": config["num_hidden_layers"], "width": config["hidden_size"]}
+        )
+    if as_json:
+        emit(rows)
+        return
+    for row in rows:
+        click.echo(
+            f"{row['model']:<10} about {row['parameters'] / 1e6:.2f}M parameters, {row['layers']} layers of width {row['width']}"
+        )
+    click.echo(
+        "\n`evolvent models NAME` prints the card. Any Llama, Mistral or Qwen checkpoint in a folder works too: --model FOLDER."
+    )
