@@ -1,76 +1,126 @@
-"""Credit of policy gradients: baseline, scale and filters, each a small function of a group's scores.
+"""Credit of policy gradients: baseline, scale and filters, each a small function of one group.
 
     advantage = (score - baseline) / scale
 
-Axes see one group at a time, float64 [group], and all scores of the step, float64 [batch]. A recipe picks one
-function for each axis; recipes that need another write one and put it there.
+Baselines and scales are given one view, `GroupView`. A recipe picks one function for each axis; recipes that need
+another write one and put it there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from evolvent.core.errors import UserError
 from evolvent.core.records import Batch, Group, Trajectory
+from evolvent.core.role import find_field
 from evolvent.core.step import Step
 
 Scores = Float[np.ndarray, " group"]
-Everyone = Float[np.ndarray, " batch"]
+ROUNDING = 1e-9  # differences of equal scores that arithmetic leaves; without this, Adam would act on them
 
 
-def mean(scores: Scores, everyone: Everyone) -> Scores:
+@dataclass(frozen=True)
+class GroupView:
+    """What a baseline or scale sees of one group.
+
+    scores    of its valid trajectories, float64
+    batch     the scores of every group of the step, this one included
+    everyone  the same in one array
+    rows      its valid trajectories, in the order of `scores`
+    """
+
+    scores: Scores
+    batch: Sequence[Float[np.ndarray, " _"]]
+    everyone: Float[np.ndarray, " batch"]
+    rows: Sequence[Trajectory] = ()
+
+
+# --- baseline ------------------------------------------------------------------------------------------------------
+
+
+def mean(k: GroupView) -> Scores:
     """Group mean (GRPO, arXiv 2402.03300)."""
-    return np.full_like(scores, scores.mean())
+    return np.full_like(k.scores, k.scores.mean())
 
 
-def leave_one_out(scores: Scores, everyone: Everyone) -> Scores:
-    """Mean of the others in the group (RLOO, arXiv 2402.14740, eq. 9); 0 for a group of one."""
-    if len(scores) == 1:
-        return np.zeros_like(scores)
-    return (scores.sum() - scores) / (len(scores) - 1)
+def leave_one_out(k: GroupView) -> Scores:
+    """Mean of the others in the group (RLOO, arXiv 2402.14740, section 3.2). One that is alone is its own baseline."""
+    if len(k.scores) == 1:
+        return k.scores.copy()
+    return (k.scores.sum() - k.scores) / (len(k.scores) - 1)
 
 
-def median(scores: Scores, everyone: Everyone) -> Scores:
+def median(k: GroupView) -> Scores:
     """Group median (MC-GRPO, arXiv 2601.22582). A group of even size has no member at its median: use an odd one."""
-    return np.full_like(scores, np.median(scores))
+    return np.full_like(k.scores, np.median(k.scores))
 
 
-def batch_mean(scores: Scores, everyone: Everyone) -> Scores:
+def length_weighted(k: GroupView) -> Scores:
+    """Group mean weighted by the tokens written (OPO, arXiv 2505.23585): the baseline of least gradient variance,
+    if the squared norm of a row's gradient grows with its length."""
+    lengths = np.array([t.sampled for t in k.rows], float)
+    return np.full_like(k.scores, (lengths * k.scores).sum() / max(1.0, lengths.sum()))
+
+
+def batch_mean(k: GroupView) -> Scores:
     """Mean of all scores of the step (REINFORCE with a batch baseline)."""
-    return np.full_like(scores, everyone.mean())
+    return np.full_like(k.scores, k.everyone.mean())
 
 
-def no_baseline(scores: Scores, everyone: Everyone) -> Scores:
+def no_baseline(k: GroupView) -> Scores:
     """Zero."""
-    return np.zeros_like(scores)
+    return np.zeros_like(k.scores)
 
 
-def std(scores: Scores, everyone: Everyone, *, eps: float = 1e-4) -> float:
-    """Sample standard deviation of the group (GRPO, eq. 3 with ddof 1 as in TRL and verl); 1 for a group of one."""
-    return float(scores.std(ddof=1)) + eps if len(scores) > 1 else 1.0
+# --- scale ---------------------------------------------------------------------------------------------------------
 
 
-def batch_std(scores: Scores, everyone: Everyone, *, eps: float = 1e-4) -> float:
-    """Sample standard deviation over all scores of the step."""
-    return float(everyone.std(ddof=1)) + eps if len(everyone) > 1 else 1.0
+def std(k: GroupView, *, eps: float = 1e-4) -> float:
+    """Sample standard deviation of the group (GRPO, arXiv 2402.03300, section 4.1.2); 1 for a group of one.
+
+    The paper leaves open the number of degrees of freedom and has no eps; this is n - 1, as in TRL and verl.
+    """
+    return float(k.scores.std(ddof=1)) + eps if len(k.scores) > 1 else 1.0
 
 
-def mad(scores: Scores, everyone: Everyone, *, eps: float = 1e-3) -> float:
+def batch_std(k: GroupView, *, eps: float = 1e-4) -> float:
+    """Sample standard deviation over all scores of the step (Lite PPO, arXiv 2508.08221)."""
+    return float(k.everyone.std(ddof=1)) + eps if len(k.everyone) > 1 else 1.0
+
+
+def centred_std(k: GroupView, *, eps: float = 1e-8) -> float:
+    """Sample standard deviation over the step of the scores less their group's mean (REINFORCE++ with a group
+    baseline, arXiv 2501.03262)."""
+    centred = np.concatenate([x - x.mean() for x in k.batch])
+    return float(centred.std(ddof=1)) + eps if len(centred) > 1 else 1.0
+
+
+def mad(k: GroupView, *, eps: float = 1e-3) -> float:
     """Median absolute deviation from the group median (MC-GRPO, arXiv 2601.22582)."""
-    return float(np.median(np.abs(scores - np.median(scores)))) + eps
+    return float(np.median(np.abs(k.scores - np.median(k.scores)))) + eps
 
 
-def no_scale(scores: Scores, everyone: Everyone) -> float:
+def signal_share(k: GroupView) -> float:
+    """Share of the step's rows that are in groups with unequal scores (GPG, arXiv 2504.02546): dividing by it makes
+    up for the rows that add nothing to the gradient. 1 where no group has a signal."""
+    live = sum(len(x) for x in k.batch if np.ptp(x) > ROUNDING)
+    return live / len(k.everyone) if live else 1.0
+
+
+def no_scale(k: GroupView) -> float:
     """One."""
     return 1.0
 
 
-def every_row(advantages: Scores) -> np.ndarray:
-    """All rows take part: bool [group]."""
+# --- filters -------------------------------------------------------------------------------------------------------
+
+
+def every_row(advantages: Scores) -> Bool[np.ndarray, " group"]:
+    """All rows take part."""
     return np.ones(len(advantages), bool)
 
 
@@ -87,10 +137,11 @@ def with_signal(groups: list[Group]) -> list[Group]:
     return [g for g in groups if len({t.outcome for t in g.valid}) > 1]
 
 
-Baseline = Callable[[Scores, Everyone], Scores]
-Scale = Callable[[Scores, Everyone], float]
+Baseline = Callable[[GroupView], Scores]
+Scale = Callable[[GroupView], float]
 RowFilter = Callable[[Scores], np.ndarray]
 GroupFilter = Callable[[list[Group]], list[Group]]
+OF_GROUP = (mean, leave_one_out, median, length_weighted)
 
 
 @dataclass
@@ -109,25 +160,35 @@ class GroupCredit:
             return []
         return [to_batch(groups, self.advantages(groups), self.rows)]
 
-    def advantages(self, groups: list[Group]) -> list[np.ndarray]:
+    def advantages(self, groups: Sequence[Group]) -> list[np.ndarray]:
         """Advantages of the valid trajectories of each group, float64 [group]."""
-        scores = [np.array([t.score for t in g.valid]) for g in groups]
-        everyone = np.concatenate(scores)
-        return [(x - self.baseline(x, everyone)) / self.scale(x, everyone) for x in scores]
+        batch = [np.array([t.score for t in g.valid]) for g in groups]
+        everyone = np.concatenate(batch)
+        return [self._of(GroupView(x, batch, everyone, g.valid)) for x, g in zip(batch, groups, strict=True)]
+
+    def _of(self, k: GroupView) -> np.ndarray:
+        difference = k.scores - self.baseline(k)
+        difference[np.abs(difference) <= ROUNDING * np.abs(k.scores).max()] = 0.0
+        return difference / self.scale(k)
 
     def check(self, system: object) -> None:
-        """A median of an even group is nobody's score."""
-        if self.baseline is not median:
-            return
+        """A group of one is its own mean, and the median of an even group is nobody's score."""
         for role in getattr(system, "roles", {}).values():
-            n = getattr(role.slots.get("propose"), "n", None)
-            if role.slots.get("credit") is self and isinstance(n, int) and n % 2 == 0:
+            n = find_field(role.slots.get("propose"), "n")
+            if not isinstance(n, int) or all(part is not self for part in role.parts.values()):
+                continue
+            if n == 1 and self.baseline in OF_GROUP:
+                raise UserError(
+                    "propose.n is 1, and a group of one has no signal relative to itself; choose --set propose.n=8, "
+                    "or --set credit.baseline=batch_mean"
+                )
+            if n % 2 == 0 and self.baseline is median:
                 raise UserError(
                     f"the median baseline needs an odd group, but propose.n is {n}; choose --set propose.n={n - 1}"
                 )
 
 
-def to_batch(groups: list[Group], advantages: list[np.ndarray], rows: RowFilter = every_row) -> Batch:
+def to_batch(groups: Sequence[Group], advantages: Sequence[np.ndarray], rows: RowFilter = every_row) -> Batch:
     """Trajectories and their advantages as a batch."""
     kept: list[Trajectory] = []
     weight: list[float] = []
@@ -139,4 +200,4 @@ def to_batch(groups: list[Group], advantages: list[np.ndarray], rows: RowFilter 
                 kept.append(trajectory)
                 weight.append(float(value))
                 number.append(place)
-    return Batch(kept, np.array(weight, np.float32), columns={"group": np.array(number)})
+    return Batch(kept, np.array(weight, np.float32), columns={"group": np.array(number, np.int64)})

@@ -43,9 +43,9 @@ class Fit:
         """Find the parameters to train and make the optimizer."""
         self.role = role
         self.parameters = role.policy.trainable(role.adapter)
-        fused = {p.device.type for p in self.parameters.values()} <= {"cpu", "cuda"}
+        self.fused = {p.device.type for p in self.parameters.values()} <= {"cpu", "cuda"}
         self.optimizer = torch.optim.AdamW(
-            list(self.parameters.values()), self.lr, self.betas, weight_decay=self.weight_decay, fused=fused
+            list(self.parameters.values()), self.lr, self.betas, weight_decay=self.weight_decay, fused=self.fused
         )
 
     def check(self, system: object) -> None:
@@ -64,18 +64,20 @@ class Fit:
         """Update the policy; one new version, unless there is nothing to learn from."""
         batches = [b for b in batches if len(b.rows)]
         before = self.role.policy.version
-        updated = False
+        updates = 0
         self.counts: dict[str, float] = {}
         self.role.policy.activate(self.role.adapter)
         views = [self.prepare(b, s) for b in batches]
         for epoch in range(self.epochs):
             for part in range(self.minibatches):
-                updated |= self._update(views, epoch, part, s)
+                updates += self._update(views, epoch, part, s)
         tokens = self.counts.pop("tokens", 0.0)
         for name, count in self.counts.items():
             s.log(f"learn/{name}", count / max(1.0, tokens))
-        if not updated:
+        if not updates:
             return []
+        s.metrics["learn/loss"] /= updates
+        s.log("learn/updates", updates)
         return [Change("learn", before, self.role.policy.bump())]
 
     # --- what a subclass says ---
@@ -105,11 +107,7 @@ class Fit:
 
     def prepare(self, batch: Batch, s: Step) -> Prepared:
         """What stays the same over epochs."""
-        return Prepared(batch, self.units(batch), self.silent(batch), self.limit(s))
-
-    def limit(self, s: Step) -> int:
-        """The most tokens that the policy may write in an episode."""
-        return getattr(s.role.slots.get("rollout"), "max_tokens", None) or s.role.task.max_tokens
+        return Prepared(batch, self.units(batch), self.silent(batch), s.role.limit)
 
     def _update(self, views: list[Prepared], epoch: int, part: int, s: Step) -> bool:
         """One optimizer step on a minibatch of every batch; False if no row had a gradient."""
@@ -184,7 +182,7 @@ class Fit:
         return weight.to(mask.device)
 
     def state_dict(self) -> dict[str, Any]:
-        """Optimizer moments by parameter name, and the number of updates."""
+        """Optimizer moments by parameter name, and the number of updates; no copies."""
         state = self.optimizer.state
         moments = {n: dict(state[p]) for n, p in self.parameters.items() if p in state}
         return {"updates": self.updates, "moments": moments}
@@ -196,7 +194,8 @@ class Fit:
         for name, saved in state["moments"].items():
             parameter = self.parameters[name]
             self.optimizer.state[parameter] = {
-                key: value.clone().to(parameter.device if key != "step" else value.device)
+                # the fused kernel wants its step count beside the parameter, the plain one on the CPU
+                key: value.clone().to(parameter.device if key != "step" or self.fused else "cpu")
                 for key, value in saved.items()
             }
 
@@ -207,7 +206,7 @@ class Prepared:
     def __init__(self, batch: Batch, units: list[np.ndarray], silent: np.ndarray, limit: int) -> None:
         self.batch, self.units, self.silent, self.limit = batch, units, silent, limit
         self.lengths = np.array([int(np.flatnonzero(t.mask)[-1]) + 1 if t.mask.any() else 1 for t in batch.rows])
-        self.written = np.array([t.sampled for t in batch.rows])
+        self.written = np.array([int(t.mask[1:].sum()) for t in batch.rows])  # nothing predicts the first token
         self.groups = np.asarray(batch.columns.get("group", np.arange(len(batch.rows))))
         self.old: list[np.ndarray] | None = None
 

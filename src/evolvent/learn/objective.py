@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
 PerToken = Float[Tensor, "rows time"]
+PerRow = Float[Tensor, " rows"]
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Totals:
 
 @dataclass
 class Tokens:
-    """What an objective sees of some rows.
+    """What an objective sees of some rows. All streams are zero where the policy did not write.
 
     logprob    under the policy being trained, with gradient
     old        under the policy before the step's updates
@@ -45,11 +46,29 @@ class Tokens:
     sampled: PerToken
     advantage: PerToken
     mask: Bool[Tensor, "rows time"]
-    columns: Mapping[str, Float[Tensor, " rows"]]
+    columns: Mapping[str, Shaped[Tensor, " rows"]]
     totals: Totals
     t: int = 0
     reference: PerToken | None = None
     entropy: PerToken | None = None
+
+    def __post_init__(self) -> None:
+        """Blank what is not masked, so that nothing there, nan included, reaches a loss or its gradient."""
+        blank = ~self.mask
+        self.logprob, self.old, self.sampled, self.advantage = (
+            x.masked_fill(blank, 0.0) for x in (self.logprob, self.old, self.sampled, self.advantage)
+        )
+        self.reference = None if self.reference is None else self.reference.masked_fill(blank, 0.0)
+        self.entropy = None if self.entropy is None else self.entropy.masked_fill(blank, 0.0)
+
+    @property
+    def length(self) -> PerRow:
+        """Tokens that the policy wrote in each row, at least 1."""
+        return self.mask.sum(1).clamp(min=1).to(self.logprob.dtype)
+
+    def row_sum(self, x: PerToken) -> PerRow:
+        """Sum over the tokens of each row that the policy wrote."""
+        return x.masked_fill(~self.mask, 0.0).sum(1)
 
 
 # --- ratio ---------------------------------------------------------------------------------------------------------
@@ -62,14 +81,13 @@ def token_ratio(k: Tokens) -> PerToken:
 
 def sequence_ratio(k: Tokens) -> PerToken:
     """Geometric mean of the token ratios of a row, for each of its tokens (GSPO, arXiv 2507.18071, eq. 7)."""
-    length = k.mask.sum(1, keepdim=True).clamp(min=1)
-    mean = ((k.logprob - k.old) * k.mask).sum(1, keepdim=True) / length
-    return torch.exp(mean).expand_as(k.logprob)
+    mean = k.row_sum(k.logprob - k.old) / k.length
+    return torch.exp(mean)[:, None].expand_as(k.logprob)
 
 
 def prefix_ratio(k: Tokens) -> PerToken:
     """Product of the ratios up to each token: the exact importance weight of what led there."""
-    return torch.exp(((k.logprob - k.old) * k.mask).cumsum(1))
+    return torch.exp((k.logprob - k.old).cumsum(1))
 
 
 # --- surrogate: the loss of each token, before aggregation ---------------------------------------------------------
@@ -85,9 +103,27 @@ def unclipped(k: Tokens, ratio: PerToken, low: float, high: float) -> PerToken:
     return -ratio * k.advantage
 
 
+def dual_clipped(k: Tokens, ratio: PerToken, low: float, high: float, *, cap: float = 3.0) -> PerToken:
+    """As `pessimistic`, but a negative advantage counts at most `cap` times (dual-clip PPO, arXiv 1912.09729)."""
+    loss = pessimistic(k, ratio, low, high)
+    return torch.where(k.advantage < 0, loss.clamp(max=-cap * k.advantage), loss)
+
+
 def detached(k: Tokens, ratio: PerToken, low: float, high: float) -> PerToken:
-    """-sg(clip(r, 1 - low, 1 + high)) A log pi: the weight is clipped, no token loses its gradient (CISPO, 2506.13585)."""
+    """-sg(clip(r, 1 - low, 1 + high)) A log pi (CISPO, arXiv 2506.13585, eq. 4): no token loses its gradient."""
     return -ratio.clamp(1 - low, 1 + high).detach() * k.advantage * k.logprob
+
+
+def geometric(k: Tokens, ratio: PerToken, low: float, high: float) -> PerToken:
+    """-A times the geometric mean of a row's clipped ratios (GMPO, arXiv 2507.20673, eq. 4), for each of its tokens.
+
+    The band is [exp(-low), exp(high)] here, 0.4 both ways in the paper, and clips only where that makes the
+    objective smaller. Advantages must be equal within a row; aggregate with `sequence_mean`.
+    """
+    log_ratio = torch.log(ratio)
+    clipped = log_ratio.clamp(-low, high)
+    log_ratio = torch.where(k.advantage > 0, torch.minimum(log_ratio, clipped), torch.maximum(log_ratio, clipped))
+    return -torch.exp(k.row_sum(log_ratio) / k.length)[:, None] * k.advantage
 
 
 def likelihood(k: Tokens, ratio: PerToken, low: float, high: float) -> PerToken:
@@ -141,22 +177,22 @@ def k3(k: Tokens) -> PerToken:
 
 def token_mean(x: PerToken, k: Tokens) -> Float[Tensor, ""]:
     """Mean over all tokens of the minibatch (DAPO, arXiv 2503.14476)."""
-    return (x * k.mask).sum() / max(1, k.totals.tokens)
+    return k.row_sum(x).sum() / max(1, k.totals.tokens)
 
 
 def sequence_mean(x: PerToken, k: Tokens) -> Float[Tensor, ""]:
     """Mean over a row's tokens, then over rows (GRPO, arXiv 2402.03300, eq. 3)."""
-    return ((x * k.mask).sum(1) / k.mask.sum(1).clamp(min=1)).sum() / k.totals.rows
+    return (k.row_sum(x) / k.length).sum() / k.totals.rows
 
 
 def constant_length(x: PerToken, k: Tokens) -> Float[Tensor, ""]:
     """Sum over tokens, divided by rows and the most tokens a row may have: no length bias (Dr. GRPO, 2503.20783)."""
-    return (x * k.mask).sum() / (k.totals.rows * k.totals.limit)
+    return k.row_sum(x).sum() / (k.totals.rows * k.totals.limit)
 
 
 def sequence_sum(x: PerToken, k: Tokens) -> Float[Tensor, ""]:
     """Sum over a row's tokens, mean over rows: the plain policy gradient of whole sequences."""
-    return (x * k.mask).sum() / k.totals.rows
+    return k.row_sum(x).sum() / k.totals.rows
 
 
 Ratio = Callable[[Tokens], PerToken]

@@ -58,7 +58,8 @@ class PolicyGradient(Fit):
         super().check(system)
         if not 0 <= self.clip_low <= 1 or self.clip_high < 0:
             raise UserError(
-                f"learn.clip_low must be in [0, 1] and learn.clip_high at least 0, got {self.clip_low}, {self.clip_high}"
+                "learn.clip_low must be in [0, 1] and learn.clip_high at least 0, "
+                f"got {self.clip_low} and {self.clip_high}"
             )
         if self.kl < 0:
             raise UserError(f"learn.kl must be at least 0, got {self.kl}")
@@ -108,7 +109,13 @@ class PolicyGradient(Fit):
 
     @torch.no_grad()
     def _watch(self, k: Tokens, ratio: Tensor) -> None:
-        """Counts behind `learn/clipped` (share of tokens outside the band) and `learn/drift` (mean of old - new)."""
-        outside = (ratio < 1 - self.clip_low) | (ratio > 1 + self.clip_high)
-        self.count(clipped=float((outside & k.mask).sum()), drift=float(((k.old - k.logprob) * k.mask).sum()))
-        self.count(tokens=float(k.mask.sum()))
+        """Shares of tokens and means over tokens: `clipped_high` (ratio above the band, advantage above 0),
+        `clipped_low` (below both), `ratio_variance` (squared distance of the ratio from 1) and `drift` (old - new)."""
+        high = (ratio > 1 + self.clip_high) & (k.advantage > 0) & k.mask
+        low = (ratio < 1 - self.clip_low) & (k.advantage < 0) & k.mask
+        spread = k.row_sum((ratio - 1).square())
+        sums = [x.sum().float() for x in (k.mask, high, low, spread, k.old - k.logprob)]
+        tokens, clipped_high, clipped_low, variance, drift = torch.stack(sums).tolist()
+        self.count(
+            tokens=tokens, clipped_high=clipped_high, clipped_low=clipped_low, ratio_variance=variance, drift=drift
+        )

@@ -2,9 +2,9 @@
 
 Williams, 1992.
 
-    gradient = E[ (r - mean r) grad log pi(y) ]
+    gradient = E[ (r(y) - mean r) grad log pi(y) ]
 
-Whole sequences, no group statistics, no ratio clipping: one update on fresh samples.
+Whole sequences, no group statistics, no clipping: one update on fresh samples, whose ratio is 1.
 """
 
 from evolvent.core.recipe import put, recipe
