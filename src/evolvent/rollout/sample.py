@@ -57,7 +57,9 @@ class Sample:
         )
         tree = role.engine.start(stubs, actors, sampling, [limit] * len(stubs))
         turns = Turns(role.task, role.policy.format, role.ledger)
-        strides = [self.stride] * sampling.hold + ([self.control.stride] if self.control else [])
+        # an engine of whole requests pays for each of them, and ends turns by itself
+        by_token = sampling.hold and "tokens" in role.engine.offers
+        strides = [self.stride] * by_token + ([self.control.stride] if self.control else [])
         while tree.live:
             tree.advance(min(strides, default=None))
             if sampling.hold:
@@ -71,7 +73,7 @@ class Sample:
             root_of[branch.uid] = root
             made = harvest(branch, stubs[root], role.policy.format, actors, self.temperature)
             made.info |= turns.notes.get(branch.uid, {})
-            made.error = turns.errors.get(branch.uid)
+            made.error = turns.errors.get(branch.uid) or getattr(branch, "error", None)
             if made.stop == "paused":
                 s.pending.append(made)
             elif made.stop != "pruned":
@@ -163,7 +165,7 @@ def harvest(
         uses=stub.uses,
         entropy=None if branch.entropy is None else branch.entropy.copy(),
         alternatives=None if alternatives is None else (alternatives[0].copy(), alternatives[1].copy()),
-        info=dict(stub.info),
+        info=stub.info | getattr(branch, "info", {}),
     )
 
 

@@ -1,0 +1,393 @@
+"""Requests to an OpenAI-compatible service: concurrency, pacing, retries, and what was paid.
+
+Everything that can go wrong with one request ends in an `Outcome` with an error; what no request can survive (a
+refused key, an address that leads nowhere, an empty account) is a `UserError`. Paid replies can be recorded and read
+back instead of being paid for again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, Protocol, TypeVar
+
+import httpx
+
+from evolvent.core.errors import UserError
+from evolvent.core.random import digest, stream
+
+T = TypeVar("T")
+AGAIN = {408, 409, 425, 429, 500, 502, 503, 504, 529}  # statuses that another attempt may cure
+CHARACTERS_PER_TOKEN = 4  # for estimates, where a service does not report its usage
+LONGEST_PAUSE = 600.0  # seconds that a Retry-After is obeyed for
+
+
+class Replay(Protocol):
+    """A log of paid replies, by the hash of their request. Values are plain data for JSON."""
+
+    def get(self, key: str, /) -> Mapping[str, Any] | None: ...
+    def record(self, key: str, reply: Mapping[str, Any], /) -> None: ...
+
+
+class Secret:
+    """A key that no print, log or traceback shows."""
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+
+    def __repr__(self) -> str:
+        return "***"
+
+    __str__ = __repr__
+
+    def reveal(self) -> str:
+        """The key itself."""
+        return self._value
+
+    def scrub(self, text: str) -> str:
+        """The text with every occurrence of the key blotted out."""
+        return text.replace(self._value, "***") if self._value else text
+
+
+class Bearer(httpx.Auth):
+    """Puts the key into the request just before it is sent."""
+
+    def __init__(self, secret: Secret) -> None:
+        self.secret = secret
+
+    def auth_flow(self, request: httpx.Request) -> Any:
+        """See httpx."""
+        if key := self.secret.reveal():
+            request.headers["Authorization"] = f"Bearer {key}"
+        yield request
+
+
+@dataclass
+class Outcome:
+    """What came of one request: the reply or why there is none, and what was paid, failed attempts included.
+
+    prefilled, sampled  tokens as the service counts them; `estimated` counts replies that did not say
+    """
+
+    reply: dict[str, Any] | None = None
+    error: str | None = None
+    calls: int = 0
+    prefilled: int = 0
+    sampled: int = 0
+    estimated: int = 0
+    retries: int = 0
+
+    def charge(self, body: Mapping[str, Any], text: str) -> dict[str, Any] | None:
+        """Count one answered attempt; the JSON object that it holds, if it does."""
+        try:
+            reply = json.loads(text)
+        except ValueError:
+            reply = None
+        reply = reply if isinstance(reply, dict) else None
+        self.calls += 1
+        if (usage := counts(reply)) is not None:
+            self.prefilled += usage[0]
+            self.sampled += usage[1]
+        else:
+            self.prefilled += guess(body_text(body))
+            self.sampled += guess(reply_text(reply)) if reply is not None else guess(text)
+            self.estimated += 1
+        return reply
+
+
+def counts(reply: Mapping[str, Any] | None) -> tuple[int, int] | None:
+    """Prompt and completion tokens, where a reply says both."""
+    usage = (reply or {}).get("usage")
+    found = [usage.get(n) if isinstance(usage, dict) else None for n in ("prompt_tokens", "completion_tokens")]
+    whole = [n for n in found if isinstance(n, int) and not isinstance(n, bool) and n >= 0]
+    return (whole[0], whole[1]) if len(whole) == 2 else None
+
+
+def guess(text: str) -> int:
+    """Roughly how many tokens a text has."""
+    return -(-len(text) // CHARACTERS_PER_TOKEN)
+
+
+def body_text(body: Mapping[str, Any]) -> str:
+    """The text that a request makes the model read."""
+    return str(body.get("prompt", "")) + "".join(str(m["content"]) for m in body.get("messages", ()))
+
+
+def reply_text(reply: Mapping[str, Any] | None) -> str:
+    """Whatever text a reply holds, well-formed or not."""
+    choices = (reply or {}).get("choices")
+    found = []
+    for choice in choices if isinstance(choices, list) else []:
+        if isinstance(choice, dict):
+            message = choice.get("message")
+            found += [choice.get("text"), message.get("content") if isinstance(message, dict) else None]
+    return "".join(t for t in found if isinstance(t, str))
+
+
+@dataclass
+class Pace:
+    """Spreads requests evenly over time, so that no more than so many requests and tokens a minute are sent."""
+
+    requests: float | None = None
+    tokens: float | None = None
+    free: float = field(default=0.0, init=False)  # when the next request may go
+
+    def reserve(self, tokens: int, now: float) -> float:
+        """Seconds to wait before a request of about so many tokens may be sent."""
+        at = max(now, self.free)
+        spans = [60 / self.requests if self.requests else 0.0, tokens * 60 / self.tokens if self.tokens else 0.0]
+        self.free = at + max(spans)
+        return at - now
+
+    def pause(self, seconds: float, now: float) -> None:
+        """Nobody sends for so long."""
+        self.free = max(self.free, now + seconds)
+
+
+class Background:
+    """An event loop in a thread of its own, so that waiting works in scripts and notebooks alike."""
+
+    def __init__(self) -> None:
+        self.loop: asyncio.AbstractEventLoop | None = None
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Wait for a coroutine; an interrupt cancels it."""
+        if self.loop is None:
+            self.loop = asyncio.new_event_loop()
+            threading.Thread(target=self.loop.run_forever, name="endpoint", daemon=True).start()
+        future = asyncio.run_coroutine_threadsafe(work, self.loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def close(self) -> None:
+        """End the thread."""
+        if self.loop is not None:
+            self.loop.call_soon_threadsafe(self.loop.stop)
+            self.loop = None
+
+
+class Transport:
+    """Sends requests to `url`.
+
+    concurrency  requests under way at once
+    timeout      seconds for one reply, from sending to its last byte
+    attempts     how often a request is sent before it is given up
+    backoff      seconds before the second attempt; doubled each time, times a draw in [0.5, 1) from (seed, request)
+    """
+
+    def __init__(
+        self,
+        url: str,
+        secret: Secret,
+        *,
+        concurrency: int = 16,
+        timeout: float = 120.0,
+        attempts: int = 6,
+        backoff: float = 0.5,
+        pace: Pace | None = None,
+        seed: int = 0,
+        replay: Replay | None = None,
+    ) -> None:
+        for name, value in (("concurrency", concurrency), ("attempts", attempts)):
+            if value < 1:
+                raise UserError(f"an endpoint's {name} must be at least 1, got {value}")
+        if not timeout > 0:
+            raise UserError(f"an endpoint's timeout must be above 0 seconds, got {timeout}")
+        self.url, self.secret, self.concurrency, self.timeout = url, secret, concurrency, timeout
+        self.attempts, self.backoff, self.pace, self.seed, self.replay = attempts, backoff, pace or Pace(), seed, replay
+        self.lost = 0  # requests in a row that were given up
+        self._background = Background()
+        self._client: httpx.AsyncClient | None = None
+
+    def __repr__(self) -> str:
+        return f"Transport({self.url})"
+
+    def close(self) -> None:
+        """Close connections and the thread."""
+        if self._client is not None:
+            self._background.run(self._client.aclose())
+            self._client = None
+        self._background.close()
+
+    # --- what engines call ---
+
+    def get(self, path: str) -> tuple[int, str]:
+        """Status and text of one GET, tried once; `UserError` if nobody answers."""
+
+        async def work() -> tuple[int, str]:
+            status, _, text = await self._once("GET", path, None)
+            return status, text
+
+        try:
+            return self._background.run(work())
+        except (httpx.TransportError, TimeoutError) as reason:
+            raise UserError(
+                f"no answer from {self.url} ({self.reason(reason)}): is the server running, and is this its address?"
+            ) from None
+
+    def post_all(self, path: str, bodies: Sequence[Mapping[str, Any]]) -> tuple[list[Outcome | None], UserError | None]:
+        """Outcomes in the order of the bodies; replies that were paid before come from the log.
+
+        With them comes the error that no request can survive, if there was one; what was then under way is None.
+        """
+        keys = [self.key(path, body) for body in bodies]
+        outcomes: list[Outcome | None] = [None] * len(bodies)
+        if self.replay is not None:
+            for i, key in enumerate(keys):
+                if (seen := self.replay.get(key)) is not None:
+                    outcomes[i] = Outcome(**seen)
+        todo = [i for i, outcome in enumerate(outcomes) if outcome is None]
+
+        async def work() -> None:
+            gate = asyncio.Semaphore(self.concurrency)
+
+            async def one(i: int) -> None:
+                async with gate:
+                    outcome = outcomes[i] = await self._post(path, bodies[i], keys[i])
+                if self.replay is not None and outcome.calls:
+                    self.replay.record(keys[i], asdict(outcome))
+
+            async with asyncio.TaskGroup() as group:
+                for i in todo:
+                    group.create_task(one(i))
+
+        self.lost = 0
+        try:
+            if todo:
+                self._background.run(work())
+        except BaseExceptionGroup as group:
+            found, other = group.split(UserError)
+            if found is None or other is not None:
+                raise
+            reason: BaseException = found
+            while isinstance(reason, BaseExceptionGroup):
+                reason = reason.exceptions[0]
+            return outcomes, UserError(str(reason))
+        return outcomes, None
+
+    def key(self, path: str, body: Mapping[str, Any]) -> str:
+        """Hash of a request; the same in every run that would send it."""
+        return digest(self.url, path, json.dumps(body, sort_keys=True)).hex()
+
+    # --- one request ---
+
+    async def _once(self, method: str, path: str, body: Mapping[str, Any] | None) -> tuple[int, httpx.Headers, str]:
+        if self._client is None:
+            local = httpx.URL(self.url).host in ("localhost", "127.0.0.1", "::1")
+            self._client = httpx.AsyncClient(
+                auth=Bearer(self.secret),
+                timeout=httpx.Timeout(self.timeout, connect=min(10.0, self.timeout), pool=None),
+                limits=httpx.Limits(max_connections=self.concurrency, max_keepalive_connections=self.concurrency),
+                trust_env=not local,
+            )
+        async with asyncio.timeout(self.timeout):
+            answer = await self._client.request(method, self.url + path, json=body)
+        return answer.status_code, answer.headers, self.secret.scrub(answer.text)
+
+    async def _post(self, path: str, body: Mapping[str, Any], key: str) -> Outcome:
+        """One request, with as many attempts as it takes or may take."""
+        made = Outcome()
+        rng = stream(self.seed, "retry", key)
+        for attempt in range(self.attempts):
+            if self.lost >= self.concurrency:
+                made.error = made.error or f"not sent, since the last {self.lost} requests to {self.url} all failed"
+                return made
+            await asyncio.sleep(self.pace.reserve(self._size(body), now()))
+            made.retries = attempt
+            wait = self.backoff * 2**attempt * (0.5 + 0.5 * rng.random())
+            try:
+                status, headers, text = await self._once("POST", path, body)
+            except (httpx.TransportError, httpx.DecodingError, TimeoutError) as reason:
+                if not isinstance(reason, httpx.ConnectError | httpx.ConnectTimeout):
+                    made.charge(body, "")  # it was sent, so it may well be billed
+                made.error = self.reason(reason)
+            else:
+                if 200 <= status < 300:
+                    self.lost = 0
+                    made.reply = made.charge(body, text)
+                    made.error = None if made.reply is not None else f"the reply is not a JSON object: {short(text)}"
+                    return made
+                made.error = f"status {status}: {message(text)}"
+                self._fatal(status, text)
+                if status not in AGAIN:
+                    self.lost = 0
+                    return made
+                if (asked := retry_after(headers)) is not None:
+                    wait = max(wait, asked)
+                    if attempt + 1 < self.attempts:
+                        self.pace.pause(asked, now())
+            if attempt + 1 < self.attempts:
+                await asyncio.sleep(wait)
+        self.lost += 1
+        return made
+
+    @staticmethod
+    def _size(body: Mapping[str, Any]) -> int:
+        """Tokens that a request may take at most, roughly."""
+        return guess(body_text(body)) + int(body.get("max_tokens") or body.get("max_completion_tokens") or 0)
+
+    def _fatal(self, status: int, text: str) -> None:
+        """Raise `UserError` for answers that every request would get."""
+        said = message(text)
+        if status == 401:
+            raise UserError(
+                f"{self.url} refuses the key ({said}); set EVOLVENT_API_KEY, or name the variable that holds it"
+            )
+        if status in (404, 405):
+            raise UserError(
+                f"{self.url} has no such address or model ({said}); the address usually ends in /v1, and "
+                "`#name` at its end names the model"
+            )
+        if status == 402 or "insufficient_quota" in text:
+            raise UserError(f"the account at {self.url} has run out of credit ({said})")
+        if 300 <= status < 400:
+            raise UserError(f"{self.url} redirects elsewhere (status {status}); give the address that it redirects to")
+
+    def reason(self, error: BaseException) -> str:
+        """A transport error in words, without the key."""
+        if isinstance(error, TimeoutError | httpx.TimeoutException):
+            return f"no reply within {self.timeout:g} s"
+        return self.secret.scrub(str(error) or type(error).__name__)
+
+
+now: Callable[[], float] = time.monotonic
+
+
+def short(text: str, size: int = 200) -> str:
+    """A text on one line, cut."""
+    text = " ".join(text.split())
+    return (text[:size] + "...") if len(text) > size else text or "(empty)"
+
+
+def message(text: str) -> str:
+    """What an error reply says."""
+    try:
+        error = json.loads(text)["error"]
+        return short(str(error["message"] if isinstance(error, dict) else error))
+    except (ValueError, KeyError, TypeError):
+        return short(text)
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds that a reply asks to wait, from Retry-After in seconds or as a date."""
+    text = headers.get("retry-after")
+    if text is None:
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        try:
+            at = parsedate_to_datetime(text)
+        except ValueError:
+            return None
+        seconds = (at - datetime.now(UTC)).total_seconds()
+    return min(max(seconds, 0.0), LONGEST_PAUSE) if seconds == seconds else None
