@@ -34,7 +34,7 @@ class Manner(Protocol):
     def prompt(self, item: Item, level: str) -> str | None: ...
     def extract(self, completion: str, level: str) -> str | None: ...
     def judge(self, item: Item, answer: str) -> bool: ...
-    def partial(self, item: Item, answer: str) -> float | None: ...
+    def partial(self, item: Item, answer: str) -> float: ...
     def gold(self, item: Item, level: str) -> str | None: ...
     def room(self, level: str, source: Source) -> int: ...
 
@@ -71,8 +71,8 @@ class Compact:
     def judge(self, item: Item, answer: str) -> bool:
         return self.words.judge(item, answer) if self.words.judge else answer == self.words.answer(item)
 
-    def partial(self, item: Item, answer: str) -> float | None:
-        return None
+    def partial(self, item: Item, answer: str) -> float:
+        return 0.0
 
     def gold(self, item: Item, level: str) -> str | None:
         answer = self.words.answer(item)
@@ -103,7 +103,7 @@ class Plain:
     def judge(self, item: Item, answer: str) -> bool:
         return verify.is_right(self.name, item, answer)
 
-    def partial(self, item: Item, answer: str) -> float | None:
+    def partial(self, item: Item, answer: str) -> float:
         return verify.part_credit(self.name, self.verifier, item, answer)
 
     def gold(self, item: Item, level: str) -> str | None:
@@ -160,7 +160,7 @@ class ReasoningGym:
             key = key_of(self.family, identity(self.dataset, item))
             seen.add(key)
             if split_of(key) == split and (prompt := self.manner.prompt(item, category)) is not None:
-                return Problem(key, one_user(prompt), item, category, self.name)
+                return Problem(key, one_user(prompt), {"item": item, "level": category}, category, self.name)
         if failure is not None and not seen:
             raise VerifierError(f"reasoning-gym failed {TRIES} times to make an item of {self.name}: {failure!r}")
         raise UserError(
@@ -174,18 +174,18 @@ class ReasoningGym:
 
         In a compact chain the answer is what follows the last `=`.
         """
-        answer = self.manner.extract(completion, problem.category)
-        if answer is None:
-            return Score(0.0)
+        item, right, partial = problem.data["item"], False, 0.0
+        answer = self.manner.extract(completion, problem.data["level"])
         try:
-            right = self.manner.judge(problem.data, answer)
-            partial = self.manner.partial(problem.data, answer)
+            if answer is not None:
+                right = self.manner.judge(item, answer)
+                partial = 1.0 if right else self.manner.partial(item, answer)
         except Exception as reason:
             raise VerifierError(f"the verifier of {self.name} failed: {reason!r}") from reason
-        return Score(float(right), answer, {} if partial is None else {"partial": 1.0 if right else partial})
+        return Score(float(right), answer, {"partial": partial} if self.wording == "plain" else {})
 
     def gold(self, problem: Problem) -> Demo | None:
         """The answer that reasoning-gym gives, after a chain where one is asked for; None where it gives
         none."""
-        text = self.manner.gold(problem.data, problem.category)
+        text = self.manner.gold(problem.data["item"], problem.data["level"])
         return None if text is None else [Piece(text)]

@@ -283,7 +283,7 @@ def written(name: str, item: Item) -> str | None:
 # that only looks like an answer. The others pay for containing the answer or for any well-formed text, or run it.
 PART_CREDIT = _names(
     "calendar_arithmetic complex_arithmetic emoji_mystery futoshiki mini_sudoku rectangle_count "
-    "sentence_reordering spell_backward sudoku word_sorting"
+    "sentence_reordering sudoku word_sorting"
 )
 
 
