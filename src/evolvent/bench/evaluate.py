@@ -62,7 +62,7 @@ class Subject:
     def roll(self, problems: Sequence[Problem], n: int, temperature: float, label: str) -> list[Group]:
         """`n` judged trajectories of each problem; the draws depend on the seed and the label only."""
         role = Role("evaluate", self.task, self.policy, self.engine, self.ledger, self.seed, adapter=self.adapter)
-        sample = Greedy() if temperature == 0 else Sample(temperature=temperature)
+        sample = Sample(temperature=temperature)
         groups: list[Group] = []
         with self.ledger.account("evidence"):
             size = max(1, CHUNK // n)
@@ -77,13 +77,6 @@ class Subject:
                     t.reward("outcome", score.outcome)
                     t.info["answer"] = score.answer
         return groups
-
-
-class Greedy(Sample):
-    """One answer a problem, without chance."""
-
-    def __init__(self) -> None:
-        super().__init__(temperature=0.0)
 
 
 def evaluate(

@@ -24,6 +24,15 @@ from evolvent.core.recipe import USER, Entry, Path, Plan, Site, describe, show_p
 
 PLAIN = (bool, int, float, str, type(None))
 UNSET = object()
+HOMES = {  # where the command line looks for a part of a slot by its bare name
+    "propose": "evolvent.propose.problems",
+    "rollout": "evolvent.rollout.sample",
+    "judge": "evolvent.judge.verify",
+    "credit": "evolvent.learn.credit",
+    "learn": "evolvent.learn.policy_gradient",
+    "gate": "evolvent.guard.gate",
+    "adapter": "evolvent.models.lora",
+}
 
 
 @dataclass
@@ -163,8 +172,11 @@ class Builder:
                 return getattr(importlib.import_module(module), attribute)
             except (ImportError, AttributeError) as reason:
                 raise UserError(f"{show_path(path)}: cannot import `{name}` ({reason})") from None
-        source = inspect.getmodule(default)
+        if default is None and len(path) == 2:
+            default = importlib.import_module(HOMES.get(path[1], "evolvent.core.loop"))
+        source = default if inspect.ismodule(default) else inspect.getmodule(default)
         choices = {n: v for n, v in vars(source).items() if is_part(v) and not n.startswith("_")} if source else {}
+        choices |= {snake(n).replace("_", "-"): v for n, v in choices.items()}
         if name not in choices:
             near = nearest(name, choices)
             raise UserError(f"{show_path(path)}: no part `{name}`{near}; give module:name for one of your own")

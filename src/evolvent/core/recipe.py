@@ -21,6 +21,7 @@ from evolvent.core.errors import UserError, nearest, unknown
 
 Path = tuple[str, ...]  # (role, slot, field, ...); the role is "" in a system with a single one
 SLOTS = ("propose", "rollout", "judge", "credit", "keep", "learn", "gate")
+FIXTURES = ("task", "adapter")  # of a role: a function of the run's task, and a low-rank adapter of its own
 USER = "the command line"  # the origin of what the user sets
 ROOT = "root"  # the pseudo-role of what belongs to no single role: root/turns
 
@@ -31,8 +32,9 @@ def parse_path(text: str) -> Path:
     parts = tuple(rest.split("."))
     if not all(p.isidentifier() for p in parts):
         raise UserError(f"`{text}` is no path; a path is slot.field or role/slot.field, as in learn.clip_low")
-    if role != ROOT and parts[0] not in SLOTS:
-        raise UserError(f"`{text}`: no slot `{parts[0]}`{nearest(parts[0], SLOTS)} (slots: {', '.join(SLOTS)})")
+    known = (*SLOTS, *FIXTURES)
+    if role != ROOT and parts[0] not in known:
+        raise UserError(f"`{text}`: no slot `{parts[0]}`{nearest(parts[0], known)} (slots: {', '.join(known)})")
     return (role, *parts)
 
 
@@ -74,7 +76,10 @@ def wrap(path: str, wrapper: Callable[..., Any], **fields: Any) -> Wrap:
 
 @dataclass(frozen=True, eq=False)
 class Recipe:
-    """A method. `paper` and `title` say where it comes from, the claims what it promises."""
+    """A method. `paper` and `title` say where it comes from, the claims what it promises.
+
+    `roles` are the recipes that a system of several roles starts from, by role.
+    """
 
     name: str
     parent: Recipe | None
@@ -87,11 +92,19 @@ class Recipe:
     mechanism: Claim | None = None
     outcome: Claim | None = None
     notes: str = ""
+    roles: Mapping[str, Recipe] = field(default_factory=dict)
 
     @property
     def lineage(self) -> list[Recipe]:
         """The recipe and its ancestors, oldest first."""
-        return [*(self.parent.lineage if self.parent else []), self]
+        return list(dict.fromkeys(one for _, one in self.placed("")))
+
+    def placed(self, role: str) -> list[tuple[str, Recipe]]:
+        """The lineage, oldest first, each ancestor with the role that it applies to."""
+        found = self.parent.placed(role) if self.parent else []
+        for own, base in self.roles.items():
+            found = found + base.placed(own)
+        return [*found, (role, self)]
 
     def descends_from(self, other: Recipe) -> bool:
         """Whether `other` is a proper ancestor."""
@@ -110,6 +123,7 @@ def recipe(
     mechanism: Claim | None = None,
     outcome: Claim | None = None,
     notes: str = "",
+    roles: Mapping[str, Recipe] | None = None,
 ) -> Recipe:
     """Define and register a recipe; the docstring of the module that calls is its description."""
     caller = inspect.stack()[1].frame.f_globals
@@ -128,6 +142,7 @@ def recipe(
         mechanism=mechanism,
         outcome=outcome,
         notes=notes,
+        roles=dict(roles or {}),
     )
     REGISTRY[name] = made
     return made
@@ -188,18 +203,17 @@ def compile_plan(
     `take` resolves conflicts: path -> name of the recipe whose value is taken.
     """
     parts = parse_composition(composition, known)
-    own_roles = {p[0] for _, r in parts for q in r.lineage for op in q.ops for p in [op.path] if p[0] not in ("", ROOT)}
+    own_roles = {role for _, one in parts for role in roles_of(one)}
     ordered: list[tuple[str, Recipe]] = []
     for role, one in parts:
         if role and role not in own_roles:
-            raise unknown("role", role, own_roles, f"roles here: {', '.join(sorted(own_roles)) or 'only one, unnamed'}")
-        for ancestor in one.lineage:
-            if (role, ancestor) not in ordered:
-                ordered.append((role, ancestor))
-        plain = any(op.path[0] == "" for q in one.lineage for op in q.ops)
-        if own_roles and plain and not role:
+            raise unknown(
+                "role", role, own_roles, f"roles: {', '.join(sorted(own_roles)) or 'only one, without a name'}"
+            )
+        if own_roles and not role and not roles_of(one):
             names = " or ".join(f"{r}/{one.name}" for r in sorted(own_roles))
             raise UserError(f"`{one.name}` does not say which of several roles it changes; write {names}")
+        ordered += [pair for pair in one.placed(role) if pair not in ordered]
     wanted = {parse_path(path): name for path, name in (take or {}).items()}
     values = _merge(list(_puts(ordered)), wanted)
     for path, value in (settings or {}).items():
@@ -212,6 +226,11 @@ def compile_plan(
             if isinstance(op, Wrap):
                 wraps.setdefault(_placed(op.path, role), []).append(Site(op.wrapper, one.name, dict(op.fields)))
     return Plan(composition, [r for _, r in ordered], values, wraps, wanted)
+
+
+def roles_of(one: Recipe) -> set[str]:
+    """Names of the roles that a recipe sets up."""
+    return {role for ancestor in one.lineage for role in ancestor.roles}
 
 
 def _placed(path: Path, role: str) -> Path:

@@ -125,11 +125,4 @@ def copy_state(state: Any) -> Any:
     return state.clone() if hasattr(state, "clone") else state
 
 
-class _Greedy(Sample):
-    """Greedy decoding of one answer a problem."""
-
-    def check(self, system: Any) -> None:
-        """Temperature 0 is what this is for."""
-
-
-GREEDY = _Greedy(temperature=0.0)
+GREEDY = Sample(temperature=0.0)

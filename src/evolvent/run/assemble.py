@@ -10,10 +10,12 @@ from evolvent.core.build import Builder, Built
 from evolvent.core.errors import unknown
 from evolvent.core.ledger import Ledger
 from evolvent.core.loop import System, everyone
-from evolvent.core.recipe import ROOT, Plan, compile_plan
+from evolvent.core.random import stream
+from evolvent.core.recipe import FIXTURES, ROOT, SLOTS, Plan, compile_plan
 from evolvent.core.role import Role
 from evolvent.engine.local import LocalEngine
 from evolvent.models.load import load_policy
+from evolvent.models.lora import attach
 from evolvent.models.policy import Policy
 from evolvent.recipes import load_all
 from evolvent.recipes.profiles import PROFILES
@@ -21,7 +23,7 @@ from evolvent.run.spec import RunSpec
 from evolvent.tasks.base import Task
 from evolvent.tasks.registry import load_task
 
-DEFAULTS: Mapping[str, Any] = dict.fromkeys(("propose", "rollout", "judge", "credit", "keep", "learn", "gate"))
+DEFAULTS: Mapping[str, Any] = dict.fromkeys((*SLOTS, *FIXTURES))
 
 
 @dataclass
@@ -60,7 +62,23 @@ def assemble(spec: RunSpec) -> Assembled:
     for name in plan.roles:
         built[name] = builder.role(name, DEFAULTS)
         made = built[name]
-        roles[name] = Role(name, task, policy, engine, ledger, spec.seed, slots=made.slots, parts=made.parts)
+        slots = {k: v for k, v in made.slots.items() if k in SLOTS}
+        own = made.slots.get("task", lambda task: task)(task)
+        adapter = made.slots.get("adapter")
+        if adapter is not None:
+            label = name or "policy"
+            attach(policy, label, adapter, stream(spec.seed, "adapter", label))
+        roles[name] = Role(
+            name,
+            own,
+            policy,
+            engine,
+            ledger,
+            spec.seed,
+            adapter=None if adapter is None else name or "policy",
+            slots=slots,
+            parts=made.parts,
+        )
     root = builder.role(ROOT, {"turns": everyone})
     builder.finish()
     system = System(roles, policy, ledger, root.slots["turns"])

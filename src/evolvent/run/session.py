@@ -104,7 +104,9 @@ class Session:
     def start(self, assembled: Assembled) -> Result:
         """Begin a new run; `UserError` if the name is taken."""
         if self.folder.exists():
-            raise UserError(f"there is a run in {self.folder} already; choose another --name, or `evolvent resume {self.name}`")
+            raise UserError(
+                f"there is a run in {self.folder} already; choose another --name, or `evolvent resume {self.name}`"
+            )
         self.folder.mkdir(parents=True)
         with self._locked():
             self.store.add(
@@ -179,7 +181,9 @@ class Session:
                 raise
             self._save(assembled)
         if result.interrupted:
-            self.store.add(self.name, "interrupted", {"errors": system.errors, "note": f"stopped after step {system.t}"})
+            self.store.add(
+                self.name, "interrupted", {"errors": system.errors, "note": f"stopped after step {system.t}"}
+            )
         else:
             self._finish(assembled)
         result.view = read_run(self.store, self.name)

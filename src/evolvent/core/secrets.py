@@ -1,0 +1,28 @@
+"""Keep keys and passwords out of what is stored, logged and shown.
+
+Two kinds are known: `user:password@` in an address, and the values of environment variables that are named like secrets.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import lru_cache
+
+NAMED = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL", re.IGNORECASE)
+ADDRESS = re.compile(r"(://)[^/\s:@\"']*:[^/\s@\"']+(?=@)")
+SHORTEST = 8  # characters; shorter values are words that may stand anywhere
+
+
+@lru_cache(maxsize=4)
+def _pattern(values: tuple[str, ...]) -> re.Pattern[str] | None:
+    return re.compile("|".join(re.escape(v) for v in values)) if values else None
+
+
+def redact(text: str) -> str:
+    """The text with every known secret replaced by `***`."""
+    values = {v for n, v in os.environ.items() if len(v) >= SHORTEST and NAMED.search(n)}
+    pattern = _pattern(tuple(sorted(values, key=lambda v: (-len(v), v))))
+    if pattern is not None:
+        text = pattern.sub("***", text)
+    return ADDRESS.sub(r"\1***", text) if "://" in text else text

@@ -1,0 +1,1 @@
+"""Recipes of the family evolution: populations instead of gradients."""

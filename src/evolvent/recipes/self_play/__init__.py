@@ -1,0 +1,1 @@
+"""Recipes of the family self-play: roles that make each other better."""
