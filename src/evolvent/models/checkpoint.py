@@ -4,69 +4,105 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
 
 from evolvent.core.errors import UserError
-from evolvent.models.decoder import Decoder, DecoderConfig
+from evolvent.models.decoder import Decoder, DecoderConfig, rotary_tables
+from evolvent.models.lora import merged
 from evolvent.models.policy import Policy
 
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
+PICKLED, PICKLED_INDEX = "pytorch_model.bin", "pytorch_model.bin.index.json"
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A file with one JSON object; `UserError` if it is not that."""
+    try:
+        found = json.loads(path.read_text())
+    except (OSError, ValueError) as reason:
+        raise UserError(f"{path} cannot be read ({reason}); save the model again") from None
+    if not isinstance(found, dict):
+        raise UserError(f"{path} holds no JSON object; save the model again")
+    return found
 
 
 def read_config(folder: Path) -> dict[str, Any]:
     """The `config.json` of a model folder."""
-    path = folder / "config.json"
-    if not path.is_file():
+    if not (folder / "config.json").is_file():
         raise UserError(f"{folder} is not a model folder: it has no config.json")
-    try:
-        return json.loads(path.read_text())
-    except (OSError, json.JSONDecodeError) as reason:
-        raise UserError(f"{path} cannot be read ({reason}); save the model again") from None
+    return read_json(folder / "config.json")
 
 
-def read_weights(folder: Path) -> dict[str, torch.Tensor]:
-    """All tensors of a model folder, sharded or not."""
-    if (folder / WEIGHTS).is_file():
-        names = [WEIGHTS]
-    elif (folder / INDEX).is_file():
-        names = sorted(set(json.loads((folder / INDEX).read_text())["weight_map"].values()))
-    else:
-        raise UserError(
-            f"{folder} has no weights ({WEIGHTS}); convert them with `save_pretrained(safe_serialization=True)`"
-        )
-    tensors: dict[str, torch.Tensor] = {}
-    for name in names:
-        try:
-            tensors.update(load_file(folder / name))
-        except Exception as reason:
-            raise UserError(f"{folder / name} cannot be read ({reason}); copy or save the model again") from None
-    return tensors
-
-
-def read_decoder(folder: Path, dtype: torch.dtype = torch.float32) -> Decoder:
-    """Our decoder with a folder's weights. ValueError if the architecture is another (see `DecoderConfig.read`)."""
-    config = DecoderConfig.read(read_config(folder))
-    tensors = read_weights(folder)
-    model = Decoder(config)
-    if config.tie_word_embeddings:
-        tensors.pop("lm_head.weight", None)
-    wanted = dict(model.named_parameters())
-    missing = sorted(set(wanted) - set(tensors))
-    if missing:
-        raise UserError(f"{folder}: the weights lack {missing[0]} and {len(missing) - 1} more; the folder is not whole")
-    with torch.no_grad():
-        for name, parameter in wanted.items():
-            if parameter.shape != tensors[name].shape:
+def weight_files(folder: Path) -> list[Path]:
+    """The files that hold a folder's weights; `UserError` if there are none, or if one of several is missing."""
+    for whole, index in ((WEIGHTS, INDEX), (PICKLED, PICKLED_INDEX)):
+        if (folder / whole).is_file():
+            return [folder / whole]
+        if (folder / index).is_file():
+            files = [folder / n for n in sorted(set(read_json(folder / index).get("weight_map", {}).values()))]
+            missing = [f for f in files if not f.is_file()]
+            if missing or not files:
                 raise UserError(
-                    f"{folder}: {name} is {list(tensors[name].shape)}, but config.json says {list(parameter.shape)}"
+                    f"{folder} is not whole: it lacks {missing[0].name if missing else 'all weights'}; copy it again"
                 )
-            parameter.copy_(tensors[name])
-    return model.to(dtype)
+            return files
+    raise UserError(f"{folder} has no weights ({WEIGHTS}); copy the whole model, or save it with `save_pretrained`")
+
+
+def tensors(folder: Path) -> Iterator[tuple[str, Tensor]]:
+    """All tensors of a model folder, one after the other, sharded or not."""
+    for path in weight_files(folder):
+        try:
+            if path.suffix == ".bin":
+                yield from torch.load(path, map_location="cpu", weights_only=True, mmap=True).items()
+            else:
+                with safe_open(path, "pt") as file:
+                    for name in file.keys():  # noqa: SIM118 (it is no mapping)
+                        yield name, file.get_tensor(name)
+        except Exception as reason:
+            first = str(reason).strip().splitlines()[0]
+            raise UserError(f"{path} cannot be read ({first}); copy or save the model again") from None
+
+
+def read_decoder(folder: Path, dtype: torch.dtype = torch.float32, device: torch.device | str = "cpu") -> Decoder:
+    """Our decoder with a folder's weights. ValueError if the architecture is another (see `DecoderConfig.read`).
+
+    The model is made without memory, and every tensor takes its place as it is read: nothing is held twice.
+    """
+    try:
+        config = DecoderConfig.read(read_config(folder))
+    except KeyError as missing:
+        raise UserError(f"{folder}: config.json lacks {missing}; save the model again") from None
+    with torch.device("meta"):
+        model = Decoder(config)
+    wanted = dict(model.named_parameters())
+    for name, tensor in tensors(folder):
+        if name not in wanted:
+            continue
+        if wanted[name].shape != tensor.shape:
+            raise UserError(
+                f"{folder}: {name} is {list(tensor.shape)}, but config.json says {list(wanted[name].shape)}"
+            )
+        module, _, leaf = name.rpartition(".")
+        value = tensor.to(device=device, dtype=dtype, copy=True).contiguous()
+        setattr(model.get_submodule(module), leaf, nn.Parameter(value))
+        del wanted[name]
+    if wanted:
+        missing_names = sorted(wanted)
+        raise UserError(
+            f"{folder}: the weights lack {missing_names[0]} and {len(missing_names) - 1} more; the folder is not whole"
+        )
+    model.cos, model.sin = (table.to(device) for table in rotary_tables(config))
+    return model
 
 
 def write_weights(path: Path, tensors: dict[str, torch.Tensor]) -> None:
@@ -103,15 +139,24 @@ def seed_config(layers: int, width: int, heads: int, inner: int, context: int, v
 
 
 def write_policy(policy: Policy, folder: Path) -> None:
-    """Write config, weights and tokenizer, each file whole or not at all."""
-    folder.mkdir(parents=True, exist_ok=True)
-    if isinstance(policy.model, Decoder):
-        from evolvent.models.lora import merged
+    """Write config, weights and tokenizer in a folder of their own, then put the files into place, config.json last."""
+    part = folder.with_name(folder.name + ".part")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True)
+    try:
+        if isinstance(policy.model, Decoder):
+            write_weights(part / WEIGHTS, merged(policy))
+            kind = {"dtype" if "dtype" in policy.config else "torch_dtype": str(policy.dtype).removeprefix("torch.")}
+            (part / "config.json").write_text(json.dumps(policy.config | kind, indent=2) + "\n")
+        else:
+            from evolvent.models.huggingface import write_model
 
-        (folder / "config.json").write_text(json.dumps(policy.config, indent=2) + "\n")
-        write_weights(folder / WEIGHTS, merged(policy))
-    else:
-        from evolvent.models.lora import unloaded
-
-        unloaded(policy).save_pretrained(folder, safe_serialization=True)
-    policy.format.save(folder)
+            write_model(policy, part)
+        policy.format.save(part)
+        folder.mkdir(parents=True, exist_ok=True)
+        for file in sorted(part.iterdir(), key=lambda f: f.name == "config.json"):
+            if file.is_dir():
+                shutil.rmtree(folder / file.name, ignore_errors=True)
+            os.replace(file, folder / file.name)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)

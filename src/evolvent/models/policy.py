@@ -11,9 +11,20 @@ from torch import Tensor, nn
 
 from evolvent.core.errors import UserError
 from evolvent.models.decoder import Decoder, Low, LowRank
+from evolvent.models.lora import activate, adapter_of, layers
 from evolvent.models.tokenizer import Format
 
 LOGIT_CHUNK = 2**25  # logits held at once in a training pass; more are recomputed in the backward pass
+CONTEXTS = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "max_sequence_length", "seq_length")
+
+
+def context_of(config: Mapping[str, Any]) -> int:
+    """The most tokens that a model reads, from its `config.json`; 2048 where it does not say."""
+    for part in (config, config.get("text_config") or {}):
+        for name in CONTEXTS:
+            if isinstance(part.get(name), int):
+                return part[name]
+    return 2048
 
 
 class Policy:
@@ -21,19 +32,28 @@ class Policy:
 
     Without adapters all weights are trained. With adapters (LoRA modules that PEFT put into the model, one name a
     role) the weights stay as they are. `version` counts changes; a number is never given to other weights again.
+    `source` is where the weights came from: what PEFT's files name as the base model.
     """
 
-    def __init__(self, model: nn.Module, format: Format, config: Mapping[str, Any], name: str = "") -> None:
+    def __init__(
+        self, model: nn.Module, format: Format, config: Mapping[str, Any], name: str = "", source: str = ""
+    ) -> None:
         self.model, self.format, self.config, self.name = model, format, dict(config), name
+        self.source = source or name
         self.version = 0
         self.adapters: tuple[str, ...] = ()
         self.active: str | None = None
-        self.context = int(self.config.get("max_position_embeddings", 2048))
+        self.context = context_of(self.config)
 
     @property
     def device(self) -> torch.device:
         """Where the weights are."""
         return next(self.model.parameters()).device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of the weights; adapters are float32 always."""
+        return next(p.dtype for n, p in self.model.named_parameters() if adapter_of(n) is None)
 
     @property
     def size(self) -> int:
@@ -54,27 +74,24 @@ class Policy:
             return named
         if adapter not in self.adapters:
             raise UserError(f"the model has no adapter `{adapter}`; it has {', '.join(self.adapters) or 'none'}")
-        return {n: p for n, p in named.items() if f".{adapter}." in n}
+        return {n: p for n, p in named.items() if adapter_of(n) == adapter}
 
     def low(self, adapter: str | None) -> LowRank | None:
-        """An adapter as low-rank changes of the modules that it sits in; views, without gradients."""
+        """An adapter as it is now: a low-rank change of each linear map that it sits in, in the dtype of the weight."""
         if adapter is None:
             return None
         changes = {}
-        for name, module in self.model.named_modules():
-            factors = getattr(module, "lora_A", None)
-            if factors is not None and adapter in factors:
-                scale = module.scaling[adapter]
-                a, b = module.lora_B[adapter].weight.detach() * scale, factors[adapter].weight.detach().T
-                changes[name] = Low(a, b)
+        for name, layer in layers(self.model).items():
+            if adapter in layer.lora_A:
+                dtype = layer.get_base_layer().weight.dtype
+                a = layer.lora_B[adapter].weight.detach() * layer.scaling[adapter]
+                changes[name] = Low(a.to(dtype), layer.lora_A[adapter].weight.detach().T.to(dtype, copy=True))
         return changes
 
     def activate(self, adapter: str | None) -> None:
         """Make one adapter (None: no adapter) the one that the training pass runs with."""
         self.active = adapter
         if self.adapters:
-            from evolvent.models.lora import activate
-
             activate(self.model, adapter)
 
     def logits(self, tokens: Tensor, select: Tensor) -> Tensor:
@@ -86,14 +103,9 @@ class Policy:
         before = select[:, 1:]
         if isinstance(self.model, Decoder):
             return self.model.head(self.model(tokens)[:, :-1][before])
-        lengths = torch.arange(tokens.shape[1], device=tokens.device) < self._lengths(select)[:, None]
-        return self.model(input_ids=tokens, attention_mask=lengths.long(), use_cache=False).logits[:, :-1][before]
+        from evolvent.models.huggingface import selected_logits
 
-    @staticmethod
-    def _lengths(select: Tensor) -> Tensor:
-        """Position after the last selected one, per row; attention beyond it cannot matter."""
-        place = torch.arange(1, select.shape[1] + 1, device=select.device)
-        return (select * place).amax(1).clamp(min=1)
+        return selected_logits(self.model, tokens, before)
 
     def state_dict(self) -> dict[str, Any]:
         """Weights that training can change, and the version."""
@@ -101,10 +113,9 @@ class Policy:
 
     def weights(self) -> dict[str, Tensor]:
         """All parameters, or those of the adapters where there are any; no copies."""
-        named = self.model.named_parameters()
-        keep = {n: p.detach() for n, p in named}
+        keep = {n: p.detach() for n, p in self.model.named_parameters()}
         if self.adapters:
-            keep = {n: p for n, p in keep.items() if any(f".{a}." in n for a in self.adapters)}
+            keep = {n: p for n, p in keep.items() if adapter_of(n) in self.adapters}
         return keep
 
     def set_weights(self, weights: Mapping[str, Tensor]) -> None:
@@ -120,7 +131,7 @@ class Policy:
         self.set_weights(state["weights"])
 
     def save(self, folder: Path) -> None:
-        """Write a Hugging Face folder: the whole model, adapters merged in (see `models.lora.save` for adapters)."""
+        """Write a Hugging Face folder: the whole model, the active adapter merged in (see also `lora.save_adapter`)."""
         from evolvent.models.checkpoint import write_policy
 
         write_policy(self, folder)

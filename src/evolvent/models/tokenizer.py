@@ -8,15 +8,16 @@ conversation is plain text, and `ChatFormat` (in `chat.py`) for models with a ch
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 
 from evolvent.core.errors import UserError
 from evolvent.core.records import Message
+from evolvent.models.calls import Call
 
 SPECIAL = ("<pad>", "<bos>", "<eos>", "<unk>")
 CHARACTERS = "\n" + "".join(chr(c) for c in range(32, 127))
@@ -34,6 +35,21 @@ class Format(Protocol):
     def encode(self, text: str) -> list[int]: ...
     def decode(self, tokens: Sequence[int] | np.ndarray) -> str: ...
     def save(self, folder: Path) -> None: ...
+
+
+@runtime_checkable
+class ToolFormat(Format, Protocol):
+    """A format that may know tools: where `native_tools`, prompts tell of them and the model calls them its own way.
+
+    `close` is what ends a turn that the policy has not ended by itself.
+    """
+
+    native_tools: bool
+    close: list[int]
+
+    def prompt(self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = ()) -> list[int]: ...
+    def calls(self, turn: str) -> list[Call]: ...
+    def results(self, calls: Sequence[Call], texts: Sequence[str]) -> list[int]: ...
 
 
 class SeedFormat:

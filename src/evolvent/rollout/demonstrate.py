@@ -41,7 +41,7 @@ class Demonstrations:
     def _write(self, uid: int, request: Request, demo: Demo, s: Step) -> Trajectory:
         format = s.role.policy.format
         ends = turn_ends(s.role.task, format)
-        prefix, _ = opening(format, request)
+        prefix, _ = opening(format, request, s.role.task)
         tokens: list[int] = prefix.tolist()
         mask, weights = [False] * len(tokens), [0.0] * len(tokens)
         segments = [Segment("prompt", 0, len(tokens))]

@@ -11,10 +11,12 @@ import numpy as np
 from evolvent.core.errors import EngineError, UserError, VerifierError
 from evolvent.core.ledger import Ledger
 from evolvent.core.random import identifier
-from evolvent.core.records import Group, Problem, Request, Segment, Trajectory
+from evolvent.core.records import Group, Message, Problem, Request, Segment, Trajectory
 from evolvent.core.step import Step
 from evolvent.engine.base import Actor, Branch, Sampling, Tree
-from evolvent.models.tokenizer import Format
+from evolvent.models.calls import Call
+from evolvent.models.tokenizer import Format, ToolFormat
+from evolvent.tasks.base import Reply, Tools
 
 
 class Control(Protocol):
@@ -69,7 +71,7 @@ class Sample:
         groups = [Group(r.problem, []) for r in requests]
         root_of: dict[int, int] = {}
         for place, branch in enumerate(tree.branches):  # children come after their parents
-            root = place if branch.parent not in root_of else root_of[branch.parent]
+            root = place if branch.parent is None else root_of.get(branch.parent, place)
             root_of[branch.uid] = root
             made = harvest(branch, stubs[root], role.policy.format, actors, self.temperature)
             made.info |= turns.notes.get(branch.uid, {})
@@ -90,7 +92,7 @@ class Sample:
                 stubs.append(paused)
                 owner.append(place)
             if request.n > len(request.resume):
-                prefix, opened = opening(s.role.policy.format, request)
+                prefix, opened = opening(s.role.policy.format, request, s.role.task)
             for i in range(len(request.resume), request.n):
                 uid = identifier(s.role.seed, *s.path, s.round, place, i)
                 stub = blank(uid, request.problem, prefix, names[len(stubs) % len(names)])
@@ -104,15 +106,26 @@ class Sample:
 
     def check(self, system: Any) -> None:
         """Temperature and limits in range."""
-        if not 0 < self.temperature < 100:
-            raise UserError(f"rollout.temperature must be above 0, got {self.temperature}; 1 is the policy itself")
+        if not 0 <= self.temperature < 100:
+            raise UserError(f"rollout.temperature must be at least 0, got {self.temperature}; 1 is the policy itself")
         if self.max_tokens is not None and self.max_tokens < 1:
             raise UserError(f"rollout.max_tokens must be at least 1, got {self.max_tokens}")
 
 
-def opening(format: Format, request: Request) -> tuple[np.ndarray, int]:
-    """Tokens of memory, prompt and hint, int32, and how many of them come before the hint."""
-    tokens = format.prompt([*request.memory, *request.problem.prompt])
+def opening(format: Format, request: Request, task: Any = None) -> tuple[np.ndarray, int]:
+    """Tokens of memory, prompt and hint, int32, and how many of them come before the hint.
+
+    Where the task has tools, models are told of them: in their own format, or else in the task's words.
+    """
+    messages = [*request.memory, *request.problem.prompt]
+    tools = tools_of(task, request.problem)
+    if tools is not None and isinstance(format, ToolFormat) and format.native_tools:
+        tokens = format.prompt(messages, tools.schemas)
+    elif tools is not None:
+        last = messages[-1]
+        tokens = format.prompt([*messages[:-1], Message(last.role, f"{last.content}\n\n{tools.text}")])
+    else:
+        tokens = format.prompt(messages)
     return np.array(tokens + (format.encode(request.hint) if request.hint else []), np.int32), len(tokens)
 
 
@@ -122,9 +135,19 @@ def blank(uid: int, problem: Problem, prefix: np.ndarray, actor: str) -> Traject
     return Trajectory(uid, problem, prefix, np.zeros(size, bool), np.zeros(size, np.float32), actor=actor)
 
 
+def tools_of(task: Any, problem: Problem) -> Tools | None:
+    """The tools of a problem, if its task has any."""
+    return task.tools(problem) if hasattr(task, "tools") else None
+
+
 def turn_ends(task: Any, format: Format) -> frozenset[int]:
-    """Tokens that end the policy's turn: the format's own, and the task's mark if it is one token."""
+    """Tokens that end the policy's turn: the format's own, and the task's mark if it is one token.
+
+    Calls in a model's own format may contain the mark, so it does not count there.
+    """
     mark = getattr(task, "turn_end", None)
+    if hasattr(task, "tools") and isinstance(format, ToolFormat) and format.native_tools:
+        mark = None
     found = format.encode(mark) if mark else []
     return format.ends | (frozenset(found) if len(found) == 1 else frozenset())
 
@@ -199,7 +222,7 @@ class Turns:
         if branch.uid not in self.episodes:
             made = self.task.episode(branch.problem)
             for turn in turns[:-1]:
-                made.respond(turn_text(branch, turn, self.format))
+                self._respond(made, branch, turn)
             self.episodes[branch.uid] = made
         return self.episodes[branch.uid]
 
@@ -209,7 +232,7 @@ class Turns:
         if episode is None or not turns:
             self._finish(branch, tree, "end")
             return
-        reply = episode.respond(turn_text(branch, turns[-1], self.format))
+        reply, tokens = self._respond(episode, branch, turns[-1])
         self.ledger.charge(environment_steps=reply.calls)
         note = self.notes.setdefault(branch.uid, {"calls": 0})
         note["calls"] += reply.calls
@@ -220,4 +243,38 @@ class Turns:
         elif len(turns) >= self.max_turns:
             self._finish(branch, tree, "turns")
         else:
-            tree.append(branch, self.format.reply(reply.text))
+            tree.append(branch, tokens)
+
+    def _respond(self, episode: Any, branch: Branch, turn: Segment) -> tuple[Reply, list[int]]:
+        """The environment's answer to a turn, and its tokens as they follow the turn."""
+        format, text = self.format, turn_text(branch, turn, self.format)
+        tools = tools_of(self.task, branch.problem)
+        calls = format.calls(text) if tools is not None and isinstance(format, ToolFormat) else []
+        if calls and tools is not None and isinstance(format, ToolFormat):
+            replies = [self._call(episode, call, tools) for call in calls]
+            reply = replies[0] if len(replies) == 1 else together(replies)
+            tokens = [] if reply.done else format.results(calls, [r.text for r in replies])
+        else:
+            reply = episode.respond(text)
+            tokens = [] if reply.done else format.reply(reply.text)
+        ended = int(branch.tokens[turn.stop - 1]) in format.ends
+        return reply, tokens if ended or reply.done else [*getattr(format, "close", ()), *tokens]
+
+    @staticmethod
+    def _call(episode: Any, call: Call, tools: Tools) -> Reply:
+        """The result of one call; what is wrong with it is told to the model."""
+        names = [schema["function"]["name"] for schema in tools.schemas]
+        if not call.error and call.name in names:
+            return episode.call(call.name, call.arguments)
+        problem = call.error or f"there is no tool {call.name}, only {', '.join(names)}"
+        return Reply(f"error: {problem}", note={"failed_calls": 1})
+
+
+def together(replies: Sequence[Reply]) -> Reply:
+    """Several results of one turn as one reply: counts add up, and the episode is over if one says so."""
+    notes: dict[str, Any] = {}
+    for reply in replies:
+        for name, value in (reply.note or {}).items():
+            notes[name] = notes.get(name, 0) + value if isinstance(value, int | float) else value
+    text = "\n".join(reply.text for reply in replies)
+    return Reply(text, any(reply.done for reply in replies), sum(reply.calls for reply in replies), notes)

@@ -56,8 +56,20 @@ class Reply(NamedTuple):
     note: dict[str, Any] | None = None
 
 
+class Tools(NamedTuple):
+    """Tools of a task: `schemas` as JSON schemas of functions (the form of OpenAI's API), for models with a tool
+    format of their own; `text` tells all others how to call them, and goes below the last message of the prompt."""
+
+    schemas: tuple[dict[str, Any], ...]
+    text: str
+
+
 class Episode(Protocol):
-    """The environment's side of one multi-turn episode. Raise `VerifierError` if the environment itself fails."""
+    """The environment's side of one multi-turn episode. Raise `VerifierError` if the environment itself fails.
+
+    A task with a method `tools(problem) -> Tools | None` has episodes that also `call(name, arguments) -> Reply`: one
+    call that a model made in its own tool format. Turns without such calls go to `respond`.
+    """
 
     def respond(self, turn: str) -> Reply: ...
 

@@ -2,6 +2,7 @@
 
     12*7+5?  [12*7]  84  [84+5]  89  =89        (the policy writes the brackets and the last part)
 
+Models with a tool format of their own call `calculator` in that format instead of writing brackets.
 Levels are `{digits}x{operations}`, operators + - and *. The numbers are chosen so that mental arithmetic does not
 reach far: the tool does, if the policy breaks the expression up in the right order. An outcome is all or nothing.
 """
@@ -9,17 +10,37 @@ reach far: the tool does, if the policy breaks the expression up in the right or
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from evolvent.core.records import Problem
 from evolvent.tasks.arith import OPERATORS, chain, identity
-from evolvent.tasks.base import Demo, Piece, Reply, Score, Split, check_levels, key_of, one_user, split_of
+from evolvent.tasks.base import Demo, Piece, Reply, Score, Split, Tools, check_levels, key_of, one_user, split_of
 from evolvent.tasks.extract import final_answer, integer
 
 LEVEL = re.compile(r"(\d+)x(\d+)")
 CALL = re.compile(r"\[(-?\d{1,15})([-+*])(-?\d{1,15})\]")
 FAILED = "!"
+HELP = "the calculator takes one operation on two whole numbers, as in 12*7"
+TOOLS = Tools(
+    (
+        {
+            "type": "function",
+            "function": {
+                "name": "calculator",
+                "description": "Works out one operation on two whole numbers.",
+                "parameters": {
+                    "type": "object",
+                    "properties": {"expression": {"type": "string", "description": "One operation, as in 12*7"}},
+                    "required": ["expression"],
+                },
+            },
+        },
+    ),
+    "To use the calculator, write the operation in brackets, as in [12*7], and stop: the result follows.",
+)
 DEFAULT = ("2x3",)
 
 
@@ -50,6 +71,12 @@ class Calculator:
             return Reply("", done=True, calls=0)
         result = calculate(turn[at:])
         return Reply(result, note={"failed_calls": int(result == FAILED)})
+
+    def call(self, name: str, arguments: Mapping[str, Any]) -> Reply:
+        """Answer a call of the function `calculator`."""
+        expression = str(arguments.get("expression", "")).replace(" ", "")
+        result = calculate(f"[{expression}]")
+        return Reply(HELP if result == FAILED else result, note={"failed_calls": int(result == FAILED)})
 
 
 class Calc:
@@ -89,10 +116,14 @@ class Calc:
             prompt = text + "?"
         else:
             prompt = (
-                f"Work out {text}. You have a calculator for one operation at a time: write [12*7] and stop, and the "
-                "result follows. When you know the result, end with <answer>the number</answer>."
+                f"Work out {text}. You have a calculator for one operation at a time. When you know the result, end "
+                "with <answer>the number</answer>."
             )
         return Problem(key, one_user(prompt), data, category, self.name)
+
+    def tools(self, problem: Problem) -> Tools | None:
+        """The calculator, for models that are told about it; the compact wording is learned from examples."""
+        return None if self.wording == "compact" else TOOLS
 
     def episode(self, problem: Problem) -> Calculator:
         """The calculator's side of the conversation."""

@@ -52,6 +52,8 @@ class Mixed:
             self.episode = self._episode
             self.max_turns = max(getattr(t, "max_turns", 1) for t in tasks)
             self.turn_end = next((t.turn_end for t in tasks if hasattr(t, "turn_end")), None)
+        if any(hasattr(t, "tools") for t in tasks):
+            self.tools = self._tools
 
     def draw(self, split: Split, rng: np.random.Generator, category: str | None = None) -> Problem:
         """A problem of one of the tasks; its category is the task's own."""
@@ -70,3 +72,7 @@ class Mixed:
     def _episode(self, problem: Problem) -> Any:
         make = getattr(self.tasks[problem.task], "episode", None)
         return make(problem) if make else None
+
+    def _tools(self, problem: Problem) -> Any:
+        tell = getattr(self.tasks[problem.task], "tools", None)
+        return tell(problem) if tell else None

@@ -1,0 +1,135 @@
+"""Models of `transformers` that our decoder does not cover: read, run in training, written. Imported lazily."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from evolvent.core.errors import UserError
+
+if TYPE_CHECKING:
+    from evolvent.models.policy import Policy
+
+
+def check_causal(folder: Path, config: Mapping[str, Any]) -> None:
+    """`UserError` unless `config.json` is that of a causal language model whose weights we can train."""
+    if config.get("quantization_config"):
+        raise UserError(
+            f"{folder} holds quantised weights, which cannot be trained; take the model before quantisation"
+        )
+    kind, made = config.get("model_type"), config.get("architectures") or []
+    # the four families that our decoder runs are recognised without importing transformers
+    if made and all(m.endswith("ForCausalLM") for m in made) and kind in ("llama", "mistral", "qwen2", "qwen3"):
+        return
+    from transformers.models.auto.modeling_auto import CONFIG_MAPPING_NAMES, MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+
+    if kind not in CONFIG_MAPPING_NAMES:
+        own = "; it brings code of its own, which is never run" if config.get("auto_map") else ""
+        raise UserError(f"{folder}: unknown architecture `{kind}`{own}; take a model that transformers knows")
+    causal = set(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values())
+    if kind not in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES or (made and not causal.intersection(made)):
+        raise UserError(
+            f"{folder} is no causal language model ({made[0] if made else kind}); take a model that writes text"
+        )
+
+
+def read_model(folder: Path, dtype: torch.dtype, device: torch.device) -> nn.Module:
+    """Any causal language model, without dropout, so that training sees the distribution that was sampled from."""
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    with quiet():
+        try:
+            config = AutoConfig.from_pretrained(folder)
+            no_dropout(config)
+            model, found = AutoModelForCausalLM.from_pretrained(
+                folder, config=config, dtype=dtype, output_loading_info=True
+            )
+        except Exception as reason:
+            first = (str(reason).strip().splitlines() or [type(reason).__name__])[0]
+            raise UserError(f"{folder} cannot be loaded ({first}); copy or save the model again") from None
+    if found["missing_keys"]:
+        names = sorted(found["missing_keys"])
+        raise UserError(f"{folder}: the weights lack {names[0]} and {len(names) - 1} more; the folder is not whole")
+    return model.to(device).eval()
+
+
+def no_dropout(config: Any) -> None:
+    """Every dropout rate of a configuration, nested ones included, to zero."""
+    for name, value in list(vars(config).items()):
+        if isinstance(value, float) and ("drop" in name):
+            setattr(config, name, 0.0)
+        elif hasattr(value, "model_type"):
+            no_dropout(value)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Without the progress bars and warnings of transformers."""
+    from transformers.utils import logging
+
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()
+
+
+def takes(model: nn.Module) -> frozenset[str]:
+    """Names of the arguments of a model's forward pass."""
+    return frozenset(inspect.signature(type(model).forward).parameters)
+
+
+def selected_logits(model: nn.Module, tokens: Tensor, select: Tensor) -> Tensor:
+    """Logits [n, vocabulary] after the n positions of `select`, bool [rows, time - 1], of right-padded tokens.
+
+    No attention mask: padding comes last, and causal attention keeps it out of every position that counts.
+    """
+    if "logits_to_keep" not in takes(model):
+        return model(input_ids=tokens[:, :-1], use_cache=False).logits[select]
+    columns = select.any(0).nonzero()[:, 0]
+    if not len(columns):
+        columns = columns.new_zeros(1)
+    logits = model(input_ids=tokens[:, :-1], use_cache=False, logits_to_keep=columns).logits
+    return logits[select[:, columns]]
+
+
+def checkpointing(model: nn.Module, on: bool) -> None:
+    """Recompute activations in the backward pass, or keep them.
+
+    transformers recomputes only in layers that are in training mode; that flag is set on these layers alone, so that
+    nothing else changes.
+    """
+    from transformers.modeling_layers import GradientCheckpointingLayer
+
+    if not getattr(model, "supports_gradient_checkpointing", False):
+        raise UserError(f"{type(model).__name__} has no gradient checkpointing; lower learn.micro_tokens instead")
+    if on:
+        model.gradient_checkpointing_enable({"use_reentrant": False})  # type: ignore[operator]
+    else:
+        model.gradient_checkpointing_disable()  # type: ignore[operator]
+    for module in model.modules():
+        if isinstance(module, GradientCheckpointingLayer):
+            module.training = on
+
+
+def write_model(policy: Policy, folder: Path) -> None:
+    """Weights, configuration and generation settings as transformers writes them, the active adapter merged in."""
+    from evolvent.models.lora import unloaded
+
+    model = unloaded(policy) if policy.adapters else policy.model
+    with quiet():
+        model.save_pretrained(folder)  # type: ignore[operator]
+    written = json.loads((folder / "config.json").read_text())
+    kept = {k: v for k, v in policy.config.items() if "drop" in k}  # `read_model` set these to zero
+    (folder / "config.json").write_text(json.dumps(written | kept, indent=2) + "\n")
