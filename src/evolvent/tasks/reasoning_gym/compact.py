@@ -13,7 +13,7 @@ prime_factorization (too few problems while it is easy).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from reasoning_gym.arithmetic.leg_counting import ANIMALS
@@ -45,7 +45,7 @@ class Wording:
     levels: tuple[Level, Level, Level, Level]
     chain: Callable[[Meta], str] | None = None
     judge: Callable[[Meta, str], bool] | None = None
-    example: str = field(default="")
+    example: str = ""
 
 
 # -- numbers ------------------------------------------------------------------------------------------------

@@ -9,11 +9,13 @@ an item is asked for by an index below 2**62, and those sets are put in order.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext, redirect_stdout, suppress
+from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
 from io import StringIO
 from typing import Any
 
+import numpy as np
 from reasoning_gym.factory import CURRICULA, DATASETS, create_dataset
 
 from evolvent.core.errors import UserError, unknown
@@ -47,6 +49,7 @@ NO_LEVEL = {
 # Data sets that decide in the constructor what the items are: a new object for every item, of this size.
 FRESH = {"acre": 5, "gsm_symbolic": 1, "list_functions": 1}
 FEWER_SEEDS = {"pool_matrix": 2**32}  # it seeds numpy
+GLOBAL_RANDOM = {"list_functions", "pool_matrix"}  # they draw from the interpreter's own generators
 PRINTS = {"bf"}  # a dot for every item
 
 
@@ -85,6 +88,18 @@ ORDER: dict[str, Callable[[Any], None]] = {
     "ransom_note": _order_letters,
     "word_ladder": _order_word_graph,
 }
+
+
+@contextmanager
+def _global_random(seed: int) -> Iterator[None]:
+    """The interpreter's own generators started at a seed, and afterwards as they were before."""
+    python, numpy = random.getstate(), np.random.get_state()
+    random.seed(seed)
+    try:
+        yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(numpy)
 
 
 def check_name(name: str) -> None:
@@ -131,7 +146,8 @@ class Source:
 
     def item(self, seed: int) -> dict[str, Any]:
         """The item of a seed below `seeds`: its metadata, with `question` and `answer` among them."""
-        with redirect_stdout(StringIO()) if self.name in PRINTS else nullcontext():
+        quiet = redirect_stdout(StringIO()) if self.name in PRINTS else nullcontext()
+        with quiet, _global_random(seed) if self.name in GLOBAL_RANDOM else nullcontext():
             if self.name in FRESH:
                 size = FRESH[self.name]
                 item = create_dataset(self.name, seed=seed // size, size=size)[seed % size]
