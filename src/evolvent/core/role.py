@@ -48,7 +48,7 @@ class Role:
         """Keep a frozen copy of the policy as it is now; called in `setup`, before anything is learned."""
         from evolvent.models.reference import Reference
 
-        self.reference = self.reference or Reference(self.policy)
+        self.reference = self.reference or Reference(self.policy, self.adapter)
 
     def act(self, requests: Sequence[Request], s: Step, label: str = "act") -> list[Group]:
         """Roll out with this role's present actors, for another role: no judge, no learning, charged to the caller."""

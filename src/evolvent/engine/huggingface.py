@@ -21,12 +21,19 @@ from evolvent.core.ledger import Ledger
 from evolvent.core.records import Trajectory
 from evolvent.engine.base import Actor, Noise, Sampling
 from evolvent.engine.branches import TokenTree
+from evolvent.engine.local import LocalEngine
 from evolvent.engine.perturb import perturbation
+from evolvent.models.decoder import Decoder
 from evolvent.models.huggingface import selected_logits, takes
 from evolvent.models.lora import acting
 from evolvent.models.policy import Policy
 
 PREFILL = 2**15  # tokens in one prefill pass, padding included
+
+
+def local_engine(policy: Policy, ledger: Ledger) -> LocalEngine | HuggingFaceEngine:
+    """The in-process engine that runs a policy: the fast one where it can."""
+    return (LocalEngine if isinstance(policy.model, Decoder) else HuggingFaceEngine)(policy, ledger)
 
 
 class HuggingFaceEngine:

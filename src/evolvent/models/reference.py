@@ -7,16 +7,24 @@ import copy
 import torch
 from torch import Tensor
 
+from evolvent.models.decoder import Low
+from evolvent.models.lora import acting
 from evolvent.models.policy import Policy
 
 
 class Reference:
-    """Log-probs under the policy as it was when this was made; with adapters, under the model without them."""
+    """Log-probs under the policy as it was when this was made.
 
-    def __init__(self, policy: Policy) -> None:
-        self.live = policy if policy.adapters else None
-        self.frozen = policy
-        if not policy.adapters:
+    A full copy of the weights, or, where an adapter is trained, a copy of that adapter: the weights below it stay.
+    """
+
+    def __init__(self, policy: Policy, adapter: str | None = None) -> None:
+        self.policy = policy
+        self.frozen: Policy | None = None
+        if policy.adapters:
+            low = policy.low(adapter) or {}
+            self.low = {name: Low(*(t.clone() for t in change)) for name, change in low.items() if change.a.any()}
+        else:
             model = copy.deepcopy(policy.model).requires_grad_(False)
             self.frozen = Policy(model, policy.format, policy.config, policy.name)
 
@@ -25,11 +33,7 @@ class Reference:
         """Log-probs [rows, time] of the masked tokens, at the rows' temperatures."""
         from evolvent.learn.forward import token_logprobs
 
-        if self.live is None:
+        if self.frozen is not None:
             return token_logprobs(self.frozen, tokens, mask, heat)[0]
-        active = self.live.active
-        self.live.activate(None)
-        try:
-            return token_logprobs(self.live, tokens, mask, heat)[0]
-        finally:
-            self.live.activate(active)
+        with acting(self.policy, self.low):
+            return token_logprobs(self.policy, tokens, mask, heat)[0]

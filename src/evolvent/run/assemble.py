@@ -13,7 +13,7 @@ from evolvent.core.loop import System, everyone
 from evolvent.core.random import stream
 from evolvent.core.recipe import FIXTURES, ROOT, SLOTS, Plan, compile_plan
 from evolvent.core.role import Role
-from evolvent.engine.local import LocalEngine
+from evolvent.engine.huggingface import local_engine
 from evolvent.models.load import load_policy
 from evolvent.models.lora import attach
 from evolvent.models.policy import Policy
@@ -55,7 +55,7 @@ def assemble(spec: RunSpec) -> Assembled:
     task = load_task(spec.task, policy.format.wording)
     profile = choose_profile(spec.profile, policy)
     ledger = Ledger()
-    engine = LocalEngine(policy, ledger)
+    engine = local_engine(policy, ledger)
     builder = Builder(plan, PROFILES[profile], profile)
     roles: dict[str, Role] = {}
     built: dict[str, Built] = {}
@@ -64,9 +64,8 @@ def assemble(spec: RunSpec) -> Assembled:
         made = built[name]
         slots = {k: v for k, v in made.slots.items() if k in SLOTS}
         own = made.slots.get("task", lambda task: task)(task)
-        adapter = made.slots.get("adapter")
+        adapter, label = made.slots.get("adapter"), name or "policy"
         if adapter is not None:
-            label = name or "policy"
             attach(policy, label, adapter, stream(spec.seed, "adapter", label))
         roles[name] = Role(
             name,
@@ -75,7 +74,7 @@ def assemble(spec: RunSpec) -> Assembled:
             engine,
             ledger,
             spec.seed,
-            adapter=None if adapter is None else name or "policy",
+            adapter=label if label in policy.adapters else None,
             slots=slots,
             parts=made.parts,
         )
