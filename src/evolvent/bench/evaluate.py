@@ -84,7 +84,11 @@ def evaluate(
 ) -> Evaluation:
     """Greedy once and sampled k times on every problem. Trajectories with an error are left out and counted."""
     greedy = subject.roll(problems, 1, 0.0, label)
-    sampled = subject.roll(problems, k, temperature, label)
+    return summarise(greedy, subject.roll(problems, k, temperature, label), k, temperature)
+
+
+def summarise(greedy: Sequence[Group], sampled: Sequence[Group], k: int, temperature: float) -> Evaluation:
+    """The figures of judged groups: one greedy trajectory and k sampled ones of each problem."""
     outcome = [np.array([t.outcome for t in g.valid]) for g in sampled]
     usable = [x for x in outcome if len(x)]
     solved = [float((x >= 1).any()) for x in outcome if len(x) == k]
@@ -98,7 +102,7 @@ def evaluate(
             lists[0].append(a.valid[0].outcome)
             lists[1].append(float(np.mean([t.outcome for t in b.valid])))
     return Evaluation(
-        problems=len(problems),
+        problems=len(sampled),
         greedy=wilson(sum(first), len(first)),
         sampled=t_interval([float(x.mean()) for x in usable]) if usable else Interval(0, 0, 1),
         temperature=temperature,

@@ -12,6 +12,7 @@ import click
 
 from evolvent import __version__
 from evolvent.core.errors import UserError, nearest
+from evolvent.core.secrets import redact
 
 HELP = """\
 Evolve a model, an agent or a program on a task with a verifier.
@@ -119,7 +120,7 @@ def main(args: list[str] | None = None) -> None:
 
 def fail(text: str) -> None:
     """Say what was wrong and end with exit code 2."""
-    click.echo(f"evolvent: {text}", err=True)
+    click.echo(f"evolvent: {redact(text)}", err=True)
     sys.exit(2)
 
 

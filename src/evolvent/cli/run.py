@@ -11,6 +11,8 @@ import click
 
 from evolvent.cli.options import emit, json_option, open_store, pairs, read_config, store_option, use_threads
 
+INTERRUPTED = 130  # exit code, as of a program that Ctrl-C ended
+
 
 def live_options(command: Any) -> Any:
     """Options of commands that show a run."""
@@ -46,7 +48,7 @@ def live_options(command: Any) -> Any:
 @click.option("--skip-audit", is_flag=True, help="run even if the audit of the task's verifier fails")
 @click.option("--dry-run", is_flag=True, help="say what it would cost (tokens, time, memory, disk), and stop")
 @live_options
-def run(recipe: str | None, **options: Any) -> None:
+def run(recipe: str | None, **options: Any) -> int:
     """Evolve a model on a task, and show what it gained.
 
     \b
@@ -69,11 +71,11 @@ def run(recipe: str | None, **options: Any) -> None:
     spec = RunSpec(**chosen, settings=settings, take=take)
     for key in ("threads", "target", "name"):
         options[key] = options[key] if options[key] is not None else given.get(key)
-    start(spec, options)
+    return start(spec, options)
 
 
-def start(spec: Any, options: dict[str, Any]) -> None:
-    """Check, assemble, and run with a display."""
+def start(spec: Any, options: dict[str, Any]) -> int:
+    """Check, assemble, and run with a display; the exit code."""
     from evolvent.core.ledger import Budget
 
     Budget.parse(spec.budget)
@@ -87,7 +89,7 @@ def start(spec: Any, options: dict[str, Any]) -> None:
         from evolvent.cli.estimate import print_estimate
 
         print_estimate(assembled, options["as_json"])
-        return
+        return 0
     if not options["skip_audit"]:
         from evolvent.run.check import refuse_unsound
 
@@ -99,7 +101,7 @@ def start(spec: Any, options: dict[str, Any]) -> None:
     with Display(f"{spec.recipe} on {spec.task}, {spec.model}", spec.budget, options["quiet"]) as display:
         session = Session(store, spec, name, watch=display, say=display.say, **_session_options(options))
         result = session.start(assembled)
-    finish(result, store, options)
+    return finish(result, store, options)
 
 
 def _session_options(options: dict[str, Any]) -> dict[str, Any]:
@@ -113,8 +115,8 @@ def _session_options(options: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def finish(result: Any, store: Any, options: dict[str, Any]) -> None:
-    """Report and table."""
+def finish(result: Any, store: Any, options: dict[str, Any]) -> int:
+    """Report and table; the exit code, which is 130 for a run that Ctrl-C stopped."""
     from evolvent.cli.table import print_final
 
     report: Path | None = None
@@ -134,15 +136,16 @@ def finish(result: Any, store: Any, options: dict[str, Any]) -> None:
                 "checkpoint": str(result.folder / "checkpoint.safetensors"),
             }
         )
-        return
-    print_final(result, report)
+    else:
+        print_final(result, report)
+    return INTERRUPTED if result.interrupted else 0
 
 
 @click.command()
 @click.argument("name", metavar="RUN")
 @click.option("--budget", "-b", help="a larger budget than the run began with")
 @live_options
-def resume(name: str, budget: str | None, **options: Any) -> None:
+def resume(name: str, budget: str | None, **options: Any) -> int:
     """Carry on a run that was stopped or killed, from its last checkpoint, to the same bits.
 
     \b
@@ -151,7 +154,6 @@ def resume(name: str, budget: str | None, **options: Any) -> None:
 
     After a rollback the run goes on from the version that it went back to.
     """
-    use_threads(options["threads"])
     from evolvent.cli.display import Display
     from evolvent.core.ledger import Budget
     from evolvent.lineage.runs import read_run
@@ -161,8 +163,9 @@ def resume(name: str, budget: str | None, **options: Any) -> None:
         Budget.parse(budget)
     store = open_store(options["store_"], create=False)
     view = read_run(store, name)
+    use_threads(options["threads"] or view.environment.get("threads"))  # sums depend on the number of threads
     title = f"{view.spec['recipe']} on {view.spec['task']}, {view.spec['model']} (resumed)"
     with Display(title, budget or view.spec["budget"], options["quiet"]) as display:
         session = {k: v for k, v in _session_options(options).items() if k != "command"}
         result = carry_on(store, view.name, budget=budget, watch=display, say=display.say, **session)
-    finish(result, store, options)
+    return finish(result, store, options)

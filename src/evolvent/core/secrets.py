@@ -1,10 +1,11 @@
 """Keep keys and passwords out of what is stored, logged and shown.
 
-Two kinds are known: `user:password@` in an address, and the values of environment variables that are named like secrets.
+Two kinds are known: `user:password@` in an address, and values of environment variables that are named like secrets.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from functools import lru_cache
@@ -22,6 +23,7 @@ def _pattern(values: tuple[str, ...]) -> re.Pattern[str] | None:
 def redact(text: str) -> str:
     """The text with every known secret replaced by `***`."""
     values = {v for n, v in os.environ.items() if len(v) >= SHORTEST and NAMED.search(n)}
+    values |= {json.dumps(v)[1:-1] for v in values}  # as they look inside JSON
     pattern = _pattern(tuple(sorted(values, key=lambda v: (-len(v), v))))
     if pattern is not None:
         text = pattern.sub("***", text)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from evolvent.core.errors import UserError
-from evolvent.core.records import Problem, Request
+from evolvent.core.records import Change, Problem, Request
 from evolvent.core.role import Role
 from evolvent.core.step import Step
 from evolvent.judge.verify import verify
@@ -91,7 +91,8 @@ class ScoreGate(Watch):
         if self.accepted is not None and self.worse(now, np.asarray(self.accepted["outcomes"])):
             self.role.policy.set_weights(self.accepted["weights"])
             self.role.slots["learn"].load_state_dict(self.accepted["learn"])
-            self.role.policy.bump()
+            judged = self.role.policy.version
+            s.changes.append(Change("gate", judged, self.role.policy.bump(), "refused"))
             return False
         self.accepted = {
             "outcomes": now,

@@ -5,11 +5,23 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import fsspec
 
 from evolvent.core.errors import UserError
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A file in the store: where, its name, size in bytes, last change; `pid` of the process that is writing it."""
+
+    path: str
+    name: str
+    size: int
+    changed: float
+    pid: int | None
 
 
 class Objects:
@@ -33,9 +45,18 @@ class Objects:
         if not self.fs.exists(path):
             self.fs.makedirs(path.rsplit("/", 1)[0], exist_ok=True)
             part = f"{path}.{os.getpid()}.part"
-            self.fs.put_file(str(file), part)
-            self.fs.mv(part, path)
+            try:
+                self.fs.put_file(str(file), part)
+                self.fs.mv(part, path)
+            except OSError:
+                if self.fs.exists(part):
+                    self.fs.rm_file(part)
+                raise
         return name
+
+    def has(self, name: str) -> bool:
+        """Whether a file is there."""
+        return bool(self.fs.exists(self._path(name)))
 
     def get(self, name: str, to: Path) -> Path:
         """Copy a stored file to a place on this machine."""
@@ -46,15 +67,17 @@ class Objects:
         self.fs.get_file(path, str(to))
         return to
 
-    def names(self) -> Iterator[tuple[str, int]]:
-        """Name and size in bytes of everything stored."""
+    def files(self) -> Iterator[Stored]:
+        """Everything stored, files on their way included."""
         if not self.fs.exists(self.base):
             return
-        for path, info in self.fs.find(self.base, detail=True).items():
+        for path, info in sorted(self.fs.find(self.base, detail=True).items()):
             folder, _, rest = path.rpartition("/")
-            if not rest.endswith(".part"):
-                yield folder[-2:] + rest, int(info["size"])
+            name, _, pid = rest.removesuffix(".part").partition(".")
+            changed = info.get("mtime") or info.get("LastModified") or 0.0
+            changed = changed.timestamp() if hasattr(changed, "timestamp") else float(changed)
+            yield Stored(path, folder[-2:] + name, int(info["size"]), changed, int(pid) if pid.isdigit() else None)
 
-    def remove(self, name: str) -> None:
+    def remove(self, stored: Stored) -> None:
         """Delete a stored file."""
-        self.fs.rm_file(self._path(name))
+        self.fs.rm_file(stored.path)

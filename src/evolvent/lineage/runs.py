@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import fcntl
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from evolvent.core.errors import UserError, unknown
 from evolvent.lineage.store import Event, Store
 
+STANDING = ("start", "accepted")  # verdicts of versions that a run may stand on
+
 
 @dataclass(frozen=True)
 class Version:
-    """What a gate decided on: weights by hash, where they come from, the evidence and the verdict."""
+    """What a gate decided on: weights by hash, where they come from, the evidence and the verdict.
+
+    Refused versions have no hash: their weights were not kept.
+    """
 
     number: int
     step: int
@@ -20,6 +28,17 @@ class Version:
     operator: str
     evidence: dict[str, float]
     verdict: str
+    time: float = 0.0
+
+
+@dataclass(frozen=True)
+class Rollback:
+    """The user went back (or, undoing that, forward) to a version; `event` orders it among all events."""
+
+    event: int
+    source: int | None
+    to: int
+    time: float
 
 
 @dataclass
@@ -34,7 +53,14 @@ class RunView:
     steps: dict[int, dict[str, Any]] = field(default_factory=dict)  # t -> {"roles": {...}, "spent": {...}}
     versions: list[Version] = field(default_factory=list)
     head: int | None = None
+    rollbacks: list[Rollback] = field(default_factory=list)
+    resumed: list[int] = field(default_factory=list)  # steps at which the run was carried on
     evaluations: dict[str, Any] = field(default_factory=dict)
+    measured: dict[str, int] = field(default_factory=dict)  # evaluation -> the version that it is of
+    samples: dict[str, Any] = field(default_factory=dict)
+    evidence_spent: dict[str, float] = field(default_factory=dict)
+    recipe: dict[str, Any] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
     environment: dict[str, Any] = field(default_factory=dict)
     command: str = ""
     errors: dict[str, int] = field(default_factory=dict)
@@ -50,9 +76,27 @@ class RunView:
         return found
 
     @property
+    def roles(self) -> list[str]:
+        """Names of the roles that stepped; [""] in a system with a single one."""
+        return list(dict.fromkeys(role for s in self.steps.values() for role in s["roles"]))
+
+    @property
     def spent(self) -> dict[str, dict[str, float]]:
-        """The ledger after the last step, by account."""
-        return self.steps[max(self.steps)]["spent"] if self.steps else {}
+        """The ledger, by account: after the last step, and what measuring took."""
+        accounts = dict(self.steps[max(self.steps)]["spent"]) if self.steps else {}
+        if self.evidence_spent:
+            accounts["evidence"] = self.evidence_spent
+        return accounts
+
+    @property
+    def rollback(self) -> Rollback | None:
+        """The last rollback."""
+        return self.rollbacks[-1] if self.rollbacks else None
+
+    @property
+    def standing(self) -> list[Version]:
+        """Versions that the run may stand on, in the order in which they were made."""
+        return [v for v in self.versions if v.verdict in STANDING]
 
     def version(self, number: int) -> Version:
         """A version by number."""
@@ -69,40 +113,104 @@ def _apply(view: RunView, event: Event) -> None:
         case "created":
             view.spec, view.created, view.status = data["spec"], event.time, "running"
             view.environment, view.command = data.get("environment", {}), data.get("command", "")
+            view.recipe, view.options = data.get("recipe", {}), data.get("options", {})
         case "resumed":
-            view.status = "running"
-            view.steps = {t: s for t, s in view.steps.items() if t < data["step"]}
-            view.versions = [v for v in view.versions if v.step < data["step"] or v.verdict == "start"]
-            view.head = data.get("head", view.head)
+            view.status, step, head = "running", data["step"], data["head"]
+            view.steps = {t: s for t, s in view.steps.items() if t < step}
+            view.versions = [v for v in view.versions if v.step <= step or v.number == head]
+            view.head = head
+            view.resumed.append(step)
+            if data.get("budget"):
+                view.spec = {**view.spec, "budget": data["budget"]}
         case "step":
             view.steps[data["t"]] = data
+            view.errors = data.get("errors", view.errors)
         case "version":
-            version = Version(**{**data, "parents": tuple(data["parents"])})
-            view.versions.append(version)
-            if version.verdict in ("start", "accepted"):
-                view.head = version.number
+            _add_version(view, Version(**{**data, "parents": tuple(data["parents"]), "time": event.time}))
         case "rollback":
+            view.rollbacks.append(Rollback(event.id, view.head, data["to"], event.time))
             view.head = data["to"]
         case "evaluation":
             view.evaluations[data["name"]] = data["result"]
+            view.measured[data["name"]] = data["version"]
+            for unit, amount in data.get("spent", {}).items():
+                view.evidence_spent[unit] = view.evidence_spent.get(unit, 0.0) + amount
+        case "samples":
+            view.samples[data["name"]] = data["problems"]
         case "finished" | "interrupted" | "failed":
             view.status = event.kind
-            view.errors = data.get("errors", {})
+            view.errors = data.get("errors", view.errors)
             if data.get("note"):
                 view.notes.append(data["note"])
 
 
-def read_run(store: Store, name: str) -> RunView:
-    """One run by name; `last` is the one begun last."""
-    names = run_names(store)
-    if name == "last" and names:
-        name = names[-1]
-    if name not in names:
-        raise unknown("run", name, names, "`evolvent runs` lists them" if names else f"no runs in {store.root} yet")
+def _add_version(view: RunView, version: Version) -> None:
+    """A number that is there already was looked at again: it has new evidence, and stays what it is."""
+    for place, v in enumerate(view.versions):
+        if v.number == version.number:
+            evidence = {**v.evidence, **version.evidence}
+            view.versions[place] = Version(v.number, v.step, v.parents, v.hash, v.operator, evidence, v.verdict, v.time)
+            break
+    else:
+        view.versions.append(version)
+    if version.verdict in STANDING:
+        view.head = version.number
+
+
+def build_view(name: str, events: Iterable[Event]) -> RunView:
+    """A run from its events."""
     view = RunView(name)
-    for event in store.events(name):
+    for event in events:
         _apply(view, event)
     return view
+
+
+def find_run(store: Store, name: str) -> str:
+    """The name of a run; `last` is the one begun last. `UserError` suggests the nearest one."""
+    names = run_names(store)
+    if name == "last" and names:
+        return names[-1]
+    if name not in names:
+        raise unknown("run", name, names, "`evolvent runs` lists them" if names else f"no runs in {store.name} yet")
+    return name
+
+
+def read_run(store: Store, name: str) -> RunView:
+    """One run by name; `last` is the one begun last."""
+    name = find_run(store, name)
+    view = build_view(name, store.events(name))
+    view.status = true_status(store, view)
+    return view
+
+
+def list_runs(store: Store) -> list[RunView]:
+    """All runs in the order in which they began, each with its last step only; cheap however many steps there were."""
+    kinds = ("created", "resumed", "version", "rollback", "evaluation", "finished", "interrupted", "failed")
+    found: dict[str, list[Event]] = {}
+    for event in sorted([*store.events(kinds=kinds), *store.latest("step")], key=lambda e: e.id):
+        found.setdefault(event.run, []).append(event)
+    views = [build_view(name, events) for name, events in found.items()]
+    for view in views:
+        view.status = true_status(store, view)
+    return sorted((v for v in views if v.created), key=lambda v: v.created)
+
+
+def true_status(store: Store, view: RunView) -> str:
+    """The status, where a run that claims to be running but whose process is gone counts as interrupted."""
+    lock = store.folder(view.name) / "lock"
+    if view.status == "running" and lock.is_file() and not is_held(lock):
+        return "interrupted"
+    return view.status
+
+
+def is_held(lock: Path) -> bool:
+    """Whether a process holds a run's lock file."""
+    with lock.open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return True
+    return False
 
 
 def run_names(store: Store) -> list[str]:
@@ -111,11 +219,22 @@ def run_names(store: Store) -> list[str]:
 
 
 def free_name(store: Store, recipe: str, task: str) -> str:
-    """`grpo-countdown-1`, or the next free number."""
-    base = "".join(c if c.isalnum() else "-" for c in f"{recipe}-{task.split(':')[0]}").strip("-").lower()
-    base = "-".join(p for p in base.split("-") if p)[:60]
+    """`grpo-countdown-1`, or the next free number; its folder is made, so that nobody else takes it meanwhile."""
+    base = "".join(c if c.isalnum() and c.isascii() else "-" for c in f"{recipe}-{task.split(':')[0]}").lower()
+    base = "-".join(p for p in base.split("-") if p)[:60].strip("-")
     taken = set(run_names(store))
     number = 1
-    while f"{base}-{number}" in taken or store.folder(f"{base}-{number}").exists():
+    while True:
+        name = f"{base}-{number}"
         number += 1
-    return f"{base}-{number}"
+        if name in taken:
+            continue
+        try:
+            store.folder(name).mkdir(parents=True)
+        except FileExistsError:
+            continue
+        except OSError as reason:
+            raise UserError(
+                f"cannot make the folder {store.folder(name)} ({reason.strerror}); choose another with --store"
+            ) from None
+        return name

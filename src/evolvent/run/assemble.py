@@ -38,6 +38,12 @@ class Assembled:
     task: Task
     policy: Policy
 
+    @property
+    def main_role(self) -> Role:
+        """The role that works on the run's own task; measurements are made of it."""
+        roles = list(self.system.roles.values())
+        return next((r for r in roles if r.task is self.task), roles[0])
+
 
 def choose_profile(name: str, policy: Policy) -> str:
     """`auto` is `tiny` for models below 2M parameters, else `paper`."""

@@ -1,4 +1,4 @@
-"""Where a run ran, as far as its result may depend on it; and the hash of the code."""
+"""What a run's result depends on, as it is stored with the run: versions, the hash of the code, recipes and values."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ import os
 import platform
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import evolvent
+
+if TYPE_CHECKING:
+    from evolvent.run.assemble import Assembled
 
 
 @cache
@@ -36,4 +40,34 @@ def environment() -> dict[str, object]:
         "system": f"{platform.system()} {platform.machine()}",
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
+    }
+
+
+def describe_plan(assembled: Assembled) -> dict[str, Any]:
+    """The recipes with their patches, and every value beside the paper's: what a report says even if recipes change."""
+    from evolvent.core.recipe import describe, show_path
+    from evolvent.recipes.catalogue import op_line
+
+    plan = assembled.plan
+    settings = [s for built in assembled.built.values() for s in built.settings]
+    return {
+        "name": plan.name,
+        "profile": assembled.profile,
+        "recipes": [
+            {
+                "name": r.name,
+                "parent": r.parent.name if r.parent else None,
+                "title": r.title,
+                "paper": r.paper,
+                "doc": r.doc,
+                "ops": [op_line(op) for op in r.ops],
+            }
+            for r in plan.recipes
+        ],
+        "parameters": assembled.policy.size,
+        "values": [
+            {"path": show_path(s.path), "paper": describe(s.paper), "value": describe(s.value), "origin": s.origin}
+            for s in settings
+            if s.value is not None or s.paper is not None
+        ],
     }

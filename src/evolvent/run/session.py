@@ -1,84 +1,51 @@
-"""Carry a run out: steps, events, checkpoints, versions, the final table; and carry it on after it was killed."""
+"""Carry a run out: steps, events, checkpoints, versions, the final table; and carry it on after it was killed.
+
+The checkpoint is the state, the events are the record. A step's events are written before its checkpoint; a process
+that dies in between does that step again, to the same bits, and the views count it once.
+"""
 
 from __future__ import annotations
 
 import fcntl
+import json
+import re
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-import torch
-
 from evolvent.bench.evaluate import Subject
 from evolvent.core.errors import UserError
-from evolvent.core.ledger import Budget, Ledger
+from evolvent.core.ledger import Budget
+from evolvent.core.loop import System
+from evolvent.core.secrets import redact
 from evolvent.core.step import Step
 from evolvent.lineage import pack
-from evolvent.lineage.runs import RunView, free_name, read_run
+from evolvent.lineage.runs import RunView, free_name, read_run, run_names
 from evolvent.lineage.store import Store
-from evolvent.models.checkpoint import write_weights
+from evolvent.lineage.versions import chosen, load_assembled, place, read_weights, store_weights
 from evolvent.run.assemble import Assembled, assemble
-from evolvent.run.environment import environment
+from evolvent.run.environment import describe_plan, environment
 from evolvent.run.final import measure
 from evolvent.run.log import DEFAULT, Log, open_logs
+from evolvent.run.result import Progress, Result, flat
 from evolvent.run.spec import RunSpec
 
 SMALL = 2_000_000  # parameters; up to here a checkpoint is written every step
 SHARE = 0.05  # of the time, at most, that checkpoints of larger models may take
-
-
-@dataclass
-class Progress:
-    """What a display is told after each step."""
-
-    run: str
-    t: int
-    share: float  # of the budget that is used
-    metrics: Mapping[str, float]
-    spent: Mapping[str, float]
-    seconds: float
-
-
-@dataclass
-class Result:
-    """A finished (or interrupted) run."""
-
-    name: str
-    spec: RunSpec
-    assembled: Assembled
-    view: RunView
-    folder: Path
-    interrupted: bool = False
-    reached: bool = False
-
-    @property
-    def policy(self) -> Any:
-        """The evolved model."""
-        return self.assembled.policy
-
-    @property
-    def ledger(self) -> Ledger:
-        """What was spent."""
-        return self.assembled.system.ledger
-
-    def curve(self, metric: str = "outcome", role: str = "") -> list[tuple[int, float]]:
-        """(step, value) of a metric."""
-        return self.view.curve(metric, role)
-
-    @property
-    def evaluations(self) -> dict[str, Any]:
-        """The test split's figures, `start` and `evolved`."""
-        return self.view.evaluations
+RESERVED = ("last", "objects")  # names that mean something else
 
 
 @dataclass
 class Session:
-    """One run under way. `watch` is called after each step, `say` with lines worth telling."""
+    """One run under way. `watch` is called after each step, `say` with lines worth telling.
+
+    target  stop when the gate accuracy reaches this; `final`: measure on the test split before and after
+    """
 
     store: Store
     spec: RunSpec
@@ -90,6 +57,9 @@ class Session:
     say: Callable[[str], None] = lambda line: None
     command: str = ""
     stopping: threading.Event = field(default_factory=threading.Event)
+    _rollback: int | None = field(default=None, init=False)  # the last one that the state takes account of
+    _head: int | None = field(default=None, init=False)  # the version that the state stands on
+    _head_hash: str | None = field(default=None, init=False)
 
     @property
     def folder(self) -> Path:
@@ -101,190 +71,245 @@ class Session:
         """Where the state after the last step is."""
         return self.folder / "checkpoint.safetensors"
 
+    # --- beginning and carrying on ---
+
     def start(self, assembled: Assembled) -> Result:
-        """Begin a new run; `UserError` if the name is taken."""
-        if self.folder.exists():
+        """Begin a new run; `UserError` if the name is taken or its description holds a secret."""
+        check_name(self.name)
+        description = json.dumps(self.spec.as_dict())
+        if redact(description) != description:
             raise UserError(
-                f"there is a run in {self.folder} already; choose another --name, or `evolvent resume {self.name}`"
+                "the run's description holds a password or key, and it would be stored with the run; leave it out of "
+                "the address and put it into the environment variable EVOLVENT_API_KEY"
             )
-        self.folder.mkdir(parents=True)
+        if self.folder.is_dir() and any(p.name != "lock" for p in self.folder.iterdir()):
+            raise self._taken()
+        self.folder.mkdir(parents=True, exist_ok=True)
         with self._locked():
-            self.store.add(
-                self.name,
-                "created",
-                {"spec": self.spec.as_dict(), "environment": environment(), "command": self.command},
-            )
-            self._version(assembled, 0, "start", {}, [])
-            self._measure(assembled, "start")
-            pack.save(self.checkpoint, assembled.system.state_dict())
-            return self._loop(assembled, {})
+            if self.name in run_names(self.store):
+                raise self._taken()
+            self.store.add(self.name, "created", self._description(assembled))
+            return self._carry_out(assembled, read_run(self.store, self.name))
+
+    def _taken(self) -> UserError:
+        return UserError(
+            f"there is a run in {self.folder} already; choose another --name, or `evolvent resume {self.name}`"
+        )
+
+    def _description(self, assembled: Assembled) -> dict[str, Any]:
+        return {
+            "spec": self.spec.as_dict(),
+            "recipe": describe_plan(assembled),
+            "options": {"target": self.target, "final": self.final},
+            "environment": environment(),
+            "command": redact(self.command),
+        }
 
     def resume(self) -> Result:
         """Carry on from the last checkpoint, or from the version that a rollback went to."""
+        if not self.folder.is_dir():
+            raise UserError(f"the folder of run {self.name} is not in {self.store.root}; resume it where it was begun")
         with self._locked():
             view = read_run(self.store, self.name)
-            if not self.checkpoint.is_file():
-                raise UserError(f"run {self.name} ended before its first checkpoint; begin it again under another name")
             assembled = assemble(self.spec)
             system = assembled.system
-            system.load_state_dict(pack.load(self.checkpoint))
-            head = self._after_rollback(view, assembled)
-            self.store.add(self.name, "resumed", {"step": system.t, "head": head})
-            if "start" not in view.evaluations:
-                self._measure(assemble(self.spec), "start")
-            before = {t: s["roles"] for t, s in view.steps.items() if t < system.t}
-            return self._loop(assembled, {t: _flat(roles) for t, roles in before.items()})
+            if not self.checkpoint.is_file():  # nothing but the start version can be there
+                self._head = view.versions[0].number if view.versions else None
+            else:
+                state = pack.load(self.checkpoint)
+                self._rollback, self._head = state["rollback"], state["head"]
+                last = view.rollback
+                if last is not None and last.event != self._rollback:
+                    self._go_back(view, assembled, state["system"])
+                else:
+                    system.load_state_dict(state["system"])
+            head = next((v for v in view.versions if v.number == self._head), None)
+            self._head_hash = head.hash if head else None
+            resumed = {"step": system.t, "head": self._head, "budget": self.spec.budget}
+            self.store.add(self.name, "resumed", resumed | {"environment": environment()})
+            return self._carry_out(assembled, read_run(self.store, self.name))
 
-    def _after_rollback(self, view: RunView, assembled: Assembled) -> int | None:
-        """Load the head's weights if the user rolled back since the last step; optimizers start afresh."""
-        latest = max((v.number for v in view.versions if v.verdict in ("start", "accepted")), default=None)
-        if view.head == latest or view.head is None:
-            return view.head
-        weights = version_weights(self.store, view, view.head)
-        if weights is None:
-            raise UserError(f"version {view.head} of {self.name} has no stored weights; roll back to another")
-        assembled.policy.set_weights(weights)
-        assembled.policy.bump()
-        for role in assembled.system.roles.values():
-            for part in role.parts.values():
-                if hasattr(part, "optimizer"):
-                    part.optimizer.state.clear()
-        return view.head
+    def _go_back(self, view: RunView, assembled: Assembled, state: Mapping[str, Any]) -> None:
+        """Take up a version's weights; optimizers, gates and buffers, which knew later ones, begin afresh."""
+        version = chosen(view, None)
+        system, policy = assembled.system, assembled.policy
+        system.t, system.errors = state["t"], dict(state["errors"])
+        system.ledger.load_state_dict(state["ledger"])
+        place(policy, read_weights(self.store, view, version), view, version)
+        policy.version = max([state["policy"]["version"], *(v.number for v in view.versions)])
+        policy.bump()
+        self._rollback, self._head = view.rollbacks[-1].event, version.number
+        self._save(system)
 
-    def _loop(self, assembled: Assembled, before: Mapping[int, Mapping[str, float]]) -> Result:
+    def _carry_out(self, assembled: Assembled, view: RunView) -> Result:
+        """Everything from the start version to the final table, as far as it has not been done yet."""
+        system = assembled.system
+        try:
+            if not view.versions:
+                self._add_versions([self._version(assembled, 0, "start", {})])
+            if not self.checkpoint.is_file():
+                self._save(system)
+            if self.final and "start" not in view.evaluations:
+                first = load_assembled(self.store, view, 0) if system.t else assembled
+                self._measure(first, "start", 0)
+            view = read_run(self.store, self.name)
+            if view.evidence_spent:
+                system.ledger.load_state_dict({**system.ledger.state_dict(), "evidence": view.evidence_spent})
+            return self._loop(assembled, view)
+        except BaseException as reason:
+            if isinstance(reason, Exception):
+                text = str(reason) if isinstance(reason, UserError) else f"{type(reason).__name__}: {reason}"
+                with suppress(UserError):  # the store itself may be what fails
+                    self.store.add(self.name, "failed", {"errors": system.errors, "note": text})
+            raise
+
+    def _loop(self, assembled: Assembled, view: RunView) -> Result:
         system, budget = assembled.system, Budget.parse(self.spec.budget)
-        result = Result(self.name, self.spec, assembled, RunView(self.name), self.folder)
+        result = Result(self.name, self.spec, assembled, view, self.folder)
         with ExitStack() as stack:
+            before = {t: flat(s["roles"]) for t, s in view.steps.items()}
             logs = open_logs(self.logs, self.folder, self.name, before)
             for log in logs:
                 stack.callback(log.close)
             stack.enter_context(self._interruptible())
             saving = Pace(assembled.policy.size)
             begun = time.perf_counter()
-            try:
-                for steps in system.run(budget):
-                    self._record(assembled, steps, logs, saving)
-                    metrics = _flat({s.role.name: s.metrics for s in steps})
-                    spent = system.ledger.spent["method"]
-                    share = min(1.0, system.ledger.of(budget.unit) / budget.amount)
-                    self.watch(Progress(self.name, system.t, share, metrics, spent, time.perf_counter() - begun))
-                    accuracy = metrics.get("gate/accuracy")
-                    if self.target is not None and accuracy is not None and accuracy >= self.target:
-                        result.reached = True
-                        break
-                    if self.stopping.is_set():
-                        result.interrupted = True
-                        break
-            except UserError as reason:
-                self._save(assembled)
-                self.store.add(self.name, "failed", {"errors": system.errors, "note": str(reason)})
-                raise
-            self._save(assembled)
+            for steps in system.run(budget):
+                self._record(assembled, steps, logs, saving)
+                metrics = flat({s.role.name: s.metrics for s in steps})
+                spent = system.ledger.spent["method"]
+                share = min(1.0, system.ledger.of(budget.unit) / budget.amount)
+                self.watch(Progress(self.name, system.t, share, metrics, spent, time.perf_counter() - begun))
+                accuracy = metrics.get("gate/accuracy")
+                if self.target is not None and accuracy is not None and accuracy >= self.target:
+                    result.reached = True
+                    break
+                if self.stopping.is_set():
+                    result.interrupted = True
+                    break
+            self._save(system)
         if result.interrupted:
-            self.store.add(
-                self.name, "interrupted", {"errors": system.errors, "note": f"stopped after step {system.t}"}
-            )
+            note = {"errors": system.errors, "note": f"stopped after step {system.t}"}
+            self.store.add(self.name, "interrupted", note)
         else:
             self._finish(assembled)
         result.view = read_run(self.store, self.name)
         return result
 
     def _finish(self, assembled: Assembled) -> None:
-        view = read_run(self.store, self.name)
-        step = assembled.system.t
-        accepted = [v for v in view.versions if v.verdict in ("start", "accepted")]
-        if not accepted or accepted[-1].step != step:
-            self._version(assembled, step, "accepted", {}, [v.number for v in accepted[-1:]])
-        self._measure(assembled, "evolved")
-        self.store.add(self.name, "finished", {"errors": assembled.system.errors})
+        system = assembled.system
+        last = self._version(assembled, system.t, "accepted", {})
+        if last["hash"] != self._head_hash:
+            self._add_versions([last])
+        self._measure(assembled, "evolved", self._head)
+        self.store.add(self.name, "finished", {"errors": system.errors})
+
+    # --- what is written ---
 
     def _record(self, assembled: Assembled, steps: list[Step], logs: list[Log], saving: Pace) -> None:
         system = assembled.system
         t = system.t - 1
         roles = {s.role.name: s.metrics for s in steps}
-        events: list[tuple[str, Mapping[str, Any]]] = [
-            ("step", {"t": t, "roles": roles, "spent": system.ledger.state_dict()})
-        ]
-        for s in steps:
-            if "gate/accuracy" in s.metrics:
-                verdict = "accepted" if s.metrics.get("gate/accepted", 1.0) else "refused"
-                events.append(("version", self._version_data(assembled, t + 1, verdict, s)))
-        self.store.add_many(self.name, events)
-        metrics = _flat(roles)
+        spent = {account: units for account, units in system.ledger.spent.items() if account != "evidence"}
+        data: dict[str, Any] = {"t": t, "roles": roles, "spent": spent}
+        if system.errors:
+            data["errors"] = system.errors
+        watched = [s for s in steps if "gate/accuracy" in s.metrics]
+        if watched:
+            evidence = flat({s.role.name: _evidence(s) for s in watched})
+            refused = [s for s in watched if not s.metrics.get("gate/accepted", 1.0)]
+            verdict = "refused" if refused else "accepted"
+            self._add_versions([self._version(assembled, t + 1, verdict, evidence, refused)], ("step", data))
+        else:
+            self.store.add(self.name, "step", data)
+        metrics = flat(roles)
         for log in logs:
             log.step(t, metrics)
         if saving.due():
             with saving:
-                self._save(assembled)
-
-    def _save(self, assembled: Assembled) -> None:
-        try:
-            pack.save(self.checkpoint, assembled.system.state_dict())
-        except OSError as reason:
-            raise UserError(
-                f"cannot write the checkpoint of {self.name} ({reason.strerror}); the one before is still whole: free some "
-                f"space (`evolvent gc` helps), then `evolvent resume {self.name}`"
-            ) from None
-
-    def _version_data(self, assembled: Assembled, step: int, verdict: str, s: Step | None = None) -> dict[str, Any]:
-        evidence = {k: v for k, v in (s.metrics if s else {}).items() if k.startswith("gate/")}
-        view_parents = [self._last_version] if self._last_version is not None else []
-        number = assembled.policy.version
-        data = {
-            "number": number,
-            "step": step,
-            "parents": view_parents,
-            "hash": self._store_weights(assembled) if verdict != "refused" else None,
-            "operator": assembled.plan.name,
-            "evidence": evidence,
-            "verdict": verdict,
-        }
-        if verdict != "refused":
-            self._last_version = number
-        return data
-
-    _last_version: int | None = field(default=None, init=False)
+                self._save(system)
 
     def _version(
-        self, assembled: Assembled, step: int, verdict: str, evidence: Mapping[str, float], parents: list[int]
-    ) -> None:
-        if parents:
-            self._last_version = parents[-1]
-        data = self._version_data(assembled, step, verdict)
-        self.store.add(self.name, "version", data)
+        self,
+        assembled: Assembled,
+        step: int,
+        verdict: str,
+        evidence: Mapping[str, float],
+        refused: list[Step] | None = None,
+    ) -> dict[str, Any]:
+        """A version's data. A gate that refused has counted one change to go back: it names the one that it judged."""
+        judged = [c.before for s in refused or () for c in s.changes if c.path == "gate"]
+        name = None
+        if verdict != "refused":
+            try:
+                name = store_weights(self.store, self.folder, assembled.policy.weights())
+            except OSError as reason:
+                raise self._full("a version", reason) from None
+        return {
+            "number": judged[0] if judged else assembled.policy.version,
+            "step": step,
+            "parents": [] if self._head is None else [self._head],
+            "hash": name,
+            "operator": assembled.plan.name,
+            "evidence": dict(evidence),
+            "verdict": verdict,
+        }
 
-    def _store_weights(self, assembled: Assembled) -> str:
-        part = self.folder / "version.safetensors"
-        write_weights(part, assembled.policy.weights())
-        name = self.store.objects.put(part)
-        part.unlink()
-        return name
+    def _add_versions(self, versions: list[dict[str, Any]], *before: tuple[str, Mapping[str, Any]]) -> None:
+        """Write versions, and the events that come before them, in one transaction."""
+        self.store.add_many(self.name, [*before, *(("version", v) for v in versions)])
+        for v in versions:
+            if v["verdict"] != "refused":
+                self._head, self._head_hash = v["number"], v["hash"]
 
-    def _measure(self, assembled: Assembled, name: str) -> None:
-        """Evaluate on the test split, once; its spending goes to the account `evidence`."""
+    def _save(self, system: System) -> None:
+        state = {"system": system.state_dict(), "rollback": self._rollback, "head": self._head}
+        try:
+            pack.save(self.checkpoint, state)
+        except OSError as reason:
+            raise self._full("the checkpoint", reason) from None
+
+    def _full(self, what: str, reason: OSError) -> UserError:
+        return UserError(
+            f"cannot write {what} of {self.name} ({reason.strerror}); the checkpoint before is whole: free some space "
+            f"(`evolvent gc` helps), then `evolvent resume {self.name}`"
+        )
+
+    def _measure(self, assembled: Assembled, name: str, version: int | None) -> None:
+        """Evaluate on the test split; its spending goes to the account `evidence`."""
         if not self.final:
             return
         self.say(f"measuring the {'start' if name == 'start' else 'evolved'} model on the test split")
-        role = next(iter(assembled.system.roles.values()))
-        subject = Subject(assembled.policy, role.engine, assembled.task, assembled.system.ledger, adapter=role.adapter)
-        self.store.add(self.name, "evaluation", {"name": name, "result": measure(subject).as_dict()})
+        ledger = assembled.system.ledger
+        before = dict(ledger.spent.get("evidence", {}))
+        role = assembled.main_role
+        subject = Subject(assembled.policy, role.engine, assembled.task, ledger, adapter=role.adapter)
+        found, samples = measure(subject)
+        spent = {unit: amount - before.get(unit, 0.0) for unit, amount in ledger.spent["evidence"].items()}
+        event = {"name": name, "version": version, "result": found, "spent": {u: x for u, x in spent.items() if x}}
+        self.store.add_many(self.name, [("samples", {"name": name, "problems": samples}), ("evaluation", event)])
+
+    # --- one process at a time, and how to stop it ---
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
         """Hold the run's folder for this process."""
         lock: IO[str] = (self.folder / "lock").open("a")
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise UserError(f"run {self.name} is under way in another process; wait for it, or stop it first") from None
-        try:
+            for _ in range(20):  # whoever lists runs holds the lock for an instant
+                with suppress(OSError):
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                time.sleep(0.02)
+            else:
+                raise UserError(f"run {self.name} is under way in another process; wait for it, or stop it first")
             yield
         finally:
             lock.close()
 
     @contextmanager
     def _interruptible(self) -> Iterator[None]:
-        """The first Ctrl-C finishes the step and saves; the second one interrupts at once."""
+        """The first Ctrl-C (or SIGTERM) finishes the step and saves; the second one interrupts at once."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -295,11 +320,12 @@ class Session:
             self.stopping.set()
             self.say("finishing this step, then saving (press Ctrl-C again to stop at once)")
 
-        before = signal.signal(signal.SIGINT, stop)
+        before = {s: signal.signal(s, stop) for s in (signal.SIGINT, signal.SIGTERM)}
         try:
             yield
         finally:
-            signal.signal(signal.SIGINT, before)
+            for s, handler in before.items():
+                signal.signal(s, handler)
 
 
 class Pace:
@@ -321,23 +347,16 @@ class Pace:
         self.cost = self.last - self.begun
 
 
-def _flat(roles: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
-    """Metrics of all roles, with the role's name before each where there are several."""
-    return {f"{role}/{k}" if role else k: v for role, metrics in roles.items() for k, v in metrics.items()}
+def _evidence(s: Step) -> dict[str, float]:
+    return {k: v for k, v in s.metrics.items() if k.startswith("gate/")}
 
 
-def version_weights(store: Store, view: RunView, number: int) -> dict[str, torch.Tensor] | None:
-    """The stored weights of a version."""
-    from safetensors.torch import load_file
-
-    version = view.version(number)
-    if version.hash is None:
-        return None
-    cache = store.folder(view.name) / f"version-{number}.safetensors"
-    try:
-        return load_file(store.objects.get(version.hash, cache))
-    finally:
-        cache.unlink(missing_ok=True)
+def check_name(name: str) -> None:
+    """Names of runs are names of folders."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name) or name in RESERVED:
+        raise UserError(
+            f"`{name}` cannot name a run: use up to 100 letters, digits, dots, - and _, but not {' or '.join(RESERVED)}"
+        )
 
 
 def begin(spec: RunSpec, store: Store, name: str | None = None, **options: Any) -> Result:
@@ -349,8 +368,20 @@ def begin(spec: RunSpec, store: Store, name: str | None = None, **options: Any) 
 
 
 def resume(store: Store, name: str, **options: Any) -> Result:
-    """Carry a run on, with its own description; `budget` may be raised."""
+    """Carry a run on, with its own description and options; `budget` may be raised."""
     view = read_run(store, name)
-    budget = options.pop("budget", None)
-    spec = RunSpec(**{**view.spec, **({"budget": budget} if budget else {})})
+    budget = options.pop("budget", None) or view.spec["budget"]
+    cap = Budget.parse(budget)
+    spent = view.spent.get("method", {}).get(cap.unit, 0.0)
+    if view.status == "finished" and spent >= cap.amount:
+        raise UserError(
+            f"run {view.name} is finished: its budget of {cap} is used up; `evolvent resume {view.name} --budget ...` "
+            "carries it on with a larger one"
+        )
+    options["target"] = options.get("target") if options.get("target") is not None else view.options.get("target")
+    options["final"] = options.get("final", True) and view.options.get("final", True)
+    spec = RunSpec(**{**view.spec, "budget": budget})
     return Session(store, spec, view.name, **options).resume()
+
+
+__all__ = ["Pace", "Progress", "Result", "Session", "begin", "check_name", "resume"]

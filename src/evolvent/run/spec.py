@@ -23,5 +23,6 @@ class RunSpec:
     dtype: str = "float32"
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data, for files."""
-        return asdict(self)
+        """Plain data, for files; a part among the settings is named as `module:name`."""
+        settings = {k: f"{v.__module__}:{v.__qualname__}" if callable(v) else v for k, v in self.settings.items()}
+        return {**asdict(self), "settings": settings}

@@ -1,0 +1,64 @@
+"""What a run tells while it is under way, and what it gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evolvent.core.ledger import Ledger
+from evolvent.lineage.runs import RunView
+from evolvent.run.spec import RunSpec
+
+if TYPE_CHECKING:
+    from evolvent.run.assemble import Assembled
+
+
+@dataclass
+class Progress:
+    """What a display is told after each step."""
+
+    run: str
+    t: int
+    share: float  # of the budget that is used
+    metrics: Mapping[str, float]
+    spent: Mapping[str, float]
+    seconds: float
+
+
+@dataclass
+class Result:
+    """A finished (or interrupted) run."""
+
+    name: str
+    spec: RunSpec
+    assembled: Assembled
+    view: RunView
+    folder: Path
+    interrupted: bool = False
+    reached: bool = False
+
+    @property
+    def policy(self) -> Any:
+        """The evolved model."""
+        return self.assembled.policy
+
+    @property
+    def ledger(self) -> Ledger:
+        """What was spent."""
+        return self.assembled.system.ledger
+
+    def curve(self, metric: str = "outcome", role: str = "") -> list[tuple[int, float]]:
+        """(step, value) of a metric."""
+        return self.view.curve(metric, role)
+
+    @property
+    def evaluations(self) -> dict[str, Any]:
+        """The test split's figures, `start` and `evolved`."""
+        return self.view.evaluations
+
+
+def flat(roles: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    """Metrics of all roles, with the role's name before each where there are several."""
+    return {f"{role}/{k}" if role else k: v for role, metrics in roles.items() for k, v in metrics.items()}
