@@ -47,6 +47,8 @@ ALIASES = {
 }
 SCALES = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "b": 1e9}
 TIMES = {"min": 60, "minute": 60, "minutes": 60, "h": 3600, "hour": 3600, "hours": 3600}
+# a number, perhaps a scale (only before a space or dash: `10 minutes` is not 10M), a unit
+BUDGET = re.compile(r"\s*(-?\d*\.?\d+(?:e\d+)?)\s*(?:([kmgb])(?=[\s_-]))?[\s_-]*([a-z][a-z\s_-]*?)\s*", re.IGNORECASE)
 EXAMPLES = '"300 steps", "2M tokens", "10 minutes" or "5k verifier calls"'
 
 
@@ -60,13 +62,11 @@ class Budget:
     @classmethod
     def parse(cls, text: str) -> Budget:
         """`300 steps`, `2M-tokens`, `10 minutes`, `5k verifier calls`."""
-        match = re.fullmatch(
-            r"\s*(-?[0-9]*\.?[0-9]+(?:e[0-9]+)?)\s*([kmgbKMGB]?)(?:[\s_-]+|(?=[a-zA-Z]))(.*\S)\s*", text
-        )
+        match = BUDGET.fullmatch(text)
         if not match:
             known = "has no unit" if re.fullmatch(r"\s*[0-9.]+[kKmMgGbB]?\s*", text) else "is not a budget"
             raise UserError(f'"{text}" {known}; say for example {EXAMPLES}')
-        amount = float(match[1]) * SCALES[match[2].lower()]
+        amount = float(match[1]) * SCALES[(match[2] or "").lower()]
         unit = re.sub(r"[\s_-]+", " ", match[3].lower())
         if unit in TIMES:
             amount, unit = amount * TIMES[unit], "seconds"

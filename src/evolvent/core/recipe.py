@@ -258,6 +258,9 @@ def _merge(puts: Sequence[tuple[Path, Any, Recipe, int]], take: Mapping[Path, st
             for other, _, by, at in puts
         )
 
+    for path, name in take.items():
+        if name not in {r.name for _, _, r, _ in puts}:
+            raise UserError(f"--take {show_path(path)}={name}: `{name}` is not part of this composition")
     merged: dict[Path, Entry] = {}
     for path, value, one, place in puts:
         if void(path, one, place):
@@ -274,9 +277,6 @@ def _merge(puts: Sequence[tuple[Path, Any, Recipe, int]], take: Mapping[Path, st
             if chosen == there.origin:
                 continue
         merged[path] = Entry(value, one.name)
-    for path, name in take.items():
-        if path in merged and name not in {r.name for _, _, r, _ in puts}:
-            raise UserError(f"--take {show_path(path)}={name}: `{name}` is not part of this composition")
     return merged
 
 

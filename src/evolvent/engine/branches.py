@@ -224,7 +224,8 @@ class TokenTree:
             self._logits[torch.as_tensor(rows, device=self._logits.device)] = self.runner.extend(
                 rows, chunks, [at for _, at in late]
             )
-            for index, token in self._forced.items():
+            for index in [i for i, _ in late if i in self._forced]:
+                token = self._forced.pop(index)
                 at = int(self.length[index])
                 if at >= self.tokens.shape[1]:
                     self._grow()
@@ -237,7 +238,6 @@ class TokenTree:
                 self.length[index] += 1
                 self.sampled[index] += 1
                 self._stale[index] = at
-            self._forced.clear()
 
     def _compact(self) -> None:
         """Drop the rows of finished branches once they are an eighth of all."""
@@ -337,7 +337,10 @@ class TokenTree:
         self._stale[index] = min(cached, self._stale.get(index, cached))
 
     def fork(self, branch: Branch, uid: int, at: int | None = None, token: int | None = None) -> TokenBranch:
-        """A new live branch that shares the first `at` tokens with another and may be forced to go on with `token`."""
+        """A new live branch that shares the first `at` tokens with another and may be forced to go on with `token`.
+
+        The forced token is written, with its log-prob, when the branch advances.
+        """
         parent = self._branches[branch.index]
         size = parent.length if at is None else at
         if not parent.start <= size <= parent.length:

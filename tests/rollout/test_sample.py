@@ -1,0 +1,186 @@
+"""Roll-outs of several turns, with hints and memory, paused and resumed, on a real model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evolvent.core.errors import VerifierError
+from evolvent.core.records import Message, Problem, Request, Trajectory
+from evolvent.core.step import Step
+from evolvent.engine.base import Tree
+from evolvent.rollout.sample import Sample
+from evolvent.tasks.base import Demo, Reply, Score, Split, one_user
+from tests.engine.test_branches import plain
+from tests.toys import Digits, random_policy, role_of
+
+
+class Echo(Digits):
+    """A task of three turns: every turn that ends in `e` is answered with what it said; an `x` breaks the environment."""
+
+    name, max_tokens, max_turns, turn_end = "echo", 40, 3, "e"
+
+    def __init__(self) -> None:
+        self.said: dict[str, list[str]] = {}
+
+    def episode(self, problem: Problem) -> Any:
+        return EchoEpisode(self.said.setdefault(problem.key, []))
+
+
+class EchoEpisode:
+    def __init__(self, said: list[str]) -> None:
+        self.said = said
+
+    def respond(self, turn: str) -> Reply:
+        self.said.append(turn)
+        if "x" in turn:
+            raise VerifierError("broken")
+        return Reply("<" + turn[-3:] + ">", note={"turns": 1}) if turn.endswith("e") else Reply("", done=True, calls=0)
+
+
+def rolled(
+    task: Any, requests: list[Request], part: Sample | None = None, seed: int = 0, spread: float = 1.0
+) -> tuple[list[Trajectory], Step]:
+    role = role_of(random_policy(spread=spread), task, seed)
+    s = Step(0, role, [role.policy_actor()])
+    groups = (part or Sample())(requests, s)
+    return [t for g in groups for t in g.trajectories], s
+
+
+def problem(text: str = "abc") -> Problem:
+    return Problem("00" * 8, one_user(text), {"text": text}, "easy", "digits")
+
+
+def test_tool_replies_are_in_the_tokens_but_not_in_the_mask() -> None:
+    rows, s = rolled(Echo(), [Request(problem(), 64)])
+    format = s.role.policy.format
+    several = [t for t in rows if t.info.get("calls")]
+    assert several, "no episode ever called the tool: the test shows nothing"
+    for t in rows:
+        assert [seg.kind for seg in t.segments][:2] == ["prompt", "policy"]
+        for before, seg in zip(t.segments, t.segments[1:], strict=False):
+            text = format.decode(t.tokens[seg.start : seg.stop])
+            if seg.kind == "tool":
+                said = format.decode(t.tokens[before.start : before.stop])
+                assert text == "<" + said[-3:] + ">"
+                assert not t.mask[seg.start : seg.stop].any()
+        unanswered = t.info.get("calls", 0) - sum(seg.kind == "tool" for seg in t.segments)
+        assert 0 <= unanswered <= (t.stop in ("turns", "length"))  # no room for the reply, or for another turn
+        assert t.turns <= 3
+        got = plain(s.role.policy, t.tokens)
+        np.testing.assert_allclose(t.logprob[1:][t.mask[1:]], got[t.mask[1:]], atol=1e-4)
+    assert s.role.ledger.of("environment_steps") == sum(t.info.get("calls", 0) for t in rows)
+
+
+def test_a_broken_environment_is_an_error_of_its_trajectory_alone() -> None:
+    rows, _ = rolled(Echo(), [Request(problem(), 64)])
+    broken = [t for t in rows if t.error]
+    assert broken
+    assert all(t.error == "environment: broken" and t.stop == "error" for t in broken)
+    assert any(t.error is None for t in rows)
+
+
+def test_a_turn_that_ends_the_episode_is_the_completion() -> None:
+    rows, s = rolled(Echo(), [Request(problem(), 32)])
+    for t in rows:
+        last = [seg for seg in t.segments if seg.kind == "policy"][-1]
+        text = s.role.policy.format.decode(t.tokens[last.start : last.stop])
+        assert t.completion == text
+        assert t.terminated == (t.stop in ("end", "env"))
+
+
+def test_a_hint_counts_as_written_and_a_memory_goes_before_the_prompt() -> None:
+    request = Request(problem(), 4, memory=(Message("system", "note;"),), hint="12")
+    rows, s = rolled(Digits(), [request])
+    format = s.role.policy.format
+    for t in rows:
+        assert format.decode(t.tokens).startswith("note;abc12")
+        assert [seg.kind for seg in t.segments[:2]] == ["prompt", "hint"]
+        assert t.completion.startswith("12")
+        assert not t.mask[: len("note;abc12") + 1].any()
+        assert t.problem.key == "00" * 8
+
+
+class Pause:
+    """Pauses every branch after four tokens."""
+
+    stride = 4
+
+    def between(self, tree: Tree, s: Step) -> None:
+        for branch in tree.live:
+            tree.stop(branch, "paused")
+
+
+def test_a_paused_episode_goes_on_to_the_same_tokens() -> None:
+    whole, _ = rolled(Digits(), [Request(problem(), 6)])
+    rows, s = rolled(Digits(), [Request(problem(), 6)], Sample(control=Pause()))
+    paused = list(s.pending)
+    assert paused
+    assert all(t.truncated for t in paused)
+    role = s.role
+    again = Sample()([Request(problem(), len(paused), resume=tuple(paused))], Step(1, role, [role.policy_actor()]))
+    done = {t.uid: t for t in [*rows, *again[0].trajectories]}
+    for t in whole:
+        assert (done[t.uid].tokens == t.tokens).all()
+        np.testing.assert_allclose(done[t.uid].logprob, t.logprob, atol=1e-5)
+
+
+class Prune:
+    """Prunes every second branch after two tokens."""
+
+    stride = 2
+
+    def between(self, tree: Tree, s: Step) -> None:
+        for branch in tree.live[::2]:
+            tree.stop(branch, "pruned")
+
+
+def test_pruned_branches_leave_no_trajectory() -> None:
+    rows, _ = rolled(Digits(), [Request(problem(), 8)], Sample(control=Prune()))
+    assert 0 < len(rows) < 8
+
+
+class Branching:
+    """Forks every root once, after three tokens."""
+
+    stride = 3
+
+    def between(self, tree: Tree, s: Step) -> None:
+        for branch in [b for b in tree.live if b.parent is None and all(o.parent != b.uid for o in tree.branches)]:
+            tree.fork(branch, uid=branch.uid ^ 1)
+
+
+def test_forks_belong_to_the_group_of_their_root_and_replay_the_environment() -> None:
+    task = Echo()
+    rows, _ = rolled(task, [Request(problem(), 16), Request(problem("xyz"), 16)], Sample(control=Branching()), seed=3)
+    forks = [t for t in rows if t.parent is not None]
+    assert forks
+    by_uid = {t.uid: t for t in rows}
+    for t in forks:
+        parent = by_uid[t.parent or 0]
+        assert t.problem.prompt == parent.problem.prompt
+        assert (t.tokens[: t.fork_at] == parent.tokens[: t.fork_at]).all()
+
+
+def test_several_actors_are_dealt_in_turn() -> None:
+    from evolvent.engine.base import Actor, Noise
+
+    role = role_of(random_policy())
+    actors = [Actor(f"m{i}", 0, Noise(i, 1, 0.1, 1)) for i in range(4)]
+    groups = Sample()([Request(problem(), 6), Request(problem("xyz"), 6)], Step(0, role, actors))
+    assert [t.actor for g in groups for t in g.trajectories] == [f"m{i % 4}" for i in range(12)]
+
+
+@pytest.mark.parametrize("split", ["train", "gate", "test"])
+def test_the_toy_task_keeps_its_splits(split: Split) -> None:
+    rng = np.random.default_rng(0)
+    keys = {Digits().draw(split, rng).key for _ in range(50)}
+    others = {Digits().draw(o, rng).key for o in ("train", "gate", "test") if o != split for _ in range(50)}
+    assert not keys & others
+
+
+def test_scores_and_demos_are_typed() -> None:
+    demo: Demo = Digits().gold(problem())
+    assert Digits().score(problem(), demo[0].text) == Score(1.0, "12345678", {"share": 1.0})
