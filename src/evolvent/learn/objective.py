@@ -154,22 +154,28 @@ def masked(k: Tokens, *, low: float = 0.5, high: float = 5.0) -> PerToken:
 
 
 def k1(k: Tokens) -> PerToken:
-    """log pi - log ref: unbiased, high variance."""
+    """log pi - log ref: an unbiased value of high variance, whose expected gradient is zero on fresh samples."""
     assert k.reference is not None
     return k.logprob - k.reference
 
 
 def k2(k: Tokens) -> PerToken:
-    """(log pi - log ref)^2 / 2: low variance, and its gradient is that of the KL."""
+    """(log pi - log ref)^2 / 2: low variance, and its gradient on fresh samples is that of the KL."""
     assert k.reference is not None
     return (k.logprob - k.reference).square() / 2
 
 
 def k3(k: Tokens) -> PerToken:
-    """ref / pi - log(ref / pi) - 1: unbiased and never negative (GRPO, arXiv 2402.03300, eq. 4)."""
+    """ref / pi - log(ref / pi) - 1: an unbiased value, never negative (GRPO, arXiv 2402.03300, eq. 4). On fresh
+    samples its gradient is that of KL(ref || pi)."""
     assert k.reference is not None
     difference = k.reference - k.logprob
     return torch.exp(difference) - difference - 1
+
+
+def weighted_k3(k: Tokens) -> PerToken:
+    """`k3` times the token's ratio: also its gradient is that of the KL (DeepSeek-V3.2, arXiv 2512.02556)."""
+    return token_ratio(k) * k3(k)
 
 
 # --- aggregation ---------------------------------------------------------------------------------------------------
