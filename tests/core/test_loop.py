@@ -102,6 +102,7 @@ class Flaky(Digits):
 
 def test_errors_are_counted_and_left_out_of_the_update() -> None:
     made = system(Flaky(0.3), gate=None, propose=Problems(24, 2))
+    made.max_errors = 0.9
     for steps in made.run(Budget.parse("5 steps")):
         s = steps[0]
         failed = [t for g in s.groups for t in g.trajectories if t.error]
