@@ -1,0 +1,38 @@
+# Two commands do all the set-up: `make demo` runs the main job, `make test` runs the tests.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+
+.PHONY: demo test slow lint docs clean
+
+demo: $(VENV)/.core
+	$(BIN)/evolvent run grpo --task countdown --model tiny
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest -m "not slow" -n auto --dist loadfile
+
+slow: $(VENV)/.dev
+	$(BIN)/python -m pytest -m slow -n auto --dist loadfile
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+
+docs: $(VENV)/.core  ## the tables in docs/ that are generated from the registry and the evidence
+	$(BIN)/python -m evolvent.recipes.tables
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+# torch goes first, so that nothing else can choose another build; one that is there already is left alone
+$(VENV)/.core: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(BIN)/python -c "import torch" 2>/dev/null || $(PIP) install -q -c constraints.txt torch
+	$(PIP) install -q -c constraints.txt -e .
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.core
+	$(PIP) install -q -c constraints.txt -e '.[dev]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis
