@@ -1,0 +1,80 @@
+"""What `evolvent run --dry-run` prints: tokens, time, memory and disk, from one step that is thrown away."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import click
+
+from evolvent.cli.display import duration
+from evolvent.cli.options import emit
+from evolvent.core.ledger import Budget
+from evolvent.models.memory import Memory, estimate, shortage, size
+from evolvent.run.assemble import Assembled
+from evolvent.run.final import GATE_PROBLEMS, TEST_PROBLEMS
+
+
+def memory_of(assembled: Assembled) -> Memory:
+    """The memory estimate of an assembled run's largest role."""
+    found: list[Memory] = []
+    for role in assembled.system.roles.values():
+        propose, learn = role.slots["propose"], role.slots.get("learn")
+        groups = getattr(propose, "problems", 32)
+        rows = groups * getattr(propose, "n", 8)
+        micro = getattr(learn, "micro_tokens", None) or 2048
+        found.append(
+            estimate(
+                role.policy,
+                rows=rows,
+                prompts=groups,
+                prompt=64,
+                completion=role.task.max_tokens,
+                micro_tokens=micro,
+                adapter=role.adapter,
+                reference=role.reference is not None,
+                training=learn is not None,
+            )
+        )
+    return max(found, key=lambda m: m.peak)
+
+
+def print_estimate(assembled: Assembled, as_json: bool) -> None:
+    """Measure one step and scale it to the budget."""
+    spec, system = assembled.spec, assembled.system
+    budget = Budget.parse(spec.budget)
+    begun = time.perf_counter()
+    system.step()
+    seconds = time.perf_counter() - begun
+    spent = system.ledger.spent["method"]
+    steps = max(1.0, budget.amount / spent[budget.unit]) if spent[budget.unit] else budget.amount
+    memory = memory_of(assembled)
+    weights = memory.checkpoint // 3
+    gate = next((r.slots["gate"] for r in system.roles.values() if "gate" in r.slots), None)
+    every = getattr(gate, "every", 0)
+    versions = 2 + (int(steps // every) if every else 0)
+    measured: dict[str, Any] = {
+        "steps": round(steps),
+        "tokens_sampled": round(steps * spent["sampled"]),
+        "tokens_trained": round(steps * spent["trained"]),
+        "verifier_calls": round(steps * spent["verifier_calls"]),
+        "seconds": round(steps * seconds),
+        "final_measurements": f"{2 * 17 * TEST_PROBLEMS + 2 * 17 * GATE_PROBLEMS} rollouts beside",
+        "peak_memory_bytes": memory.peak,
+        "disk_bytes": memory.checkpoint + versions * weights,
+    }
+    warning = shortage(memory, assembled.policy.device)
+    if as_json:
+        emit({**measured, "warning": warning})
+        return
+    click.echo(f"{spec.recipe} on {spec.task} with {spec.model}, {budget} (from one step that was thrown away)")
+    click.echo(f"  steps            {measured['steps']:,}")
+    click.echo(f"  tokens sampled   {measured['tokens_sampled']:,}")
+    click.echo(f"  tokens trained   {measured['tokens_trained']:,}")
+    click.echo(f"  verifier calls   {measured['verifier_calls']:,}")
+    click.echo(f"  time             {duration(measured['seconds'])}, and the measurements at start and end")
+    click.echo(f"  memory           {size(memory.peak)} at most, beside the libraries")
+    click.echo(f"  disk             {size(measured['disk_bytes'])}: a checkpoint and {versions} versions")
+    if warning:
+        click.echo(f"  warning          {warning}")
+    click.echo("Nothing was written.")
