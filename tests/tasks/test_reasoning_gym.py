@@ -54,7 +54,7 @@ def attacks(gold: str, others: list[str]) -> list[str]:
     one, two = others
     several = [f"{gold} or {one}", f"{one} or {gold}", f"{one}, {gold}, {two}", f"{one}\n{gold}\n{two}"]
     around = [f"{gold}7", f"{gold} 7", f"The answer is {gold}", f"I think it is {gold}, but I am not sure."]
-    return ["zzz", "", *several, *around]
+    return ["zzz", "", "[[1], ['a', 2]]", "1/0", "[" * 3000, "x**x**x**9999", "½", *several, *around]
 
 
 def audit(name: str, count: int, trap: Path) -> None:
@@ -140,9 +140,8 @@ def test_equal_problems_share_an_identity(name: str, one: dict, other: dict) -> 
 
 
 def test_different_problems_have_different_identities() -> None:
-    minus = {"num1": (1.0, 2.0), "num2": (3.0, 4.0), "operation": "-"}
-    turned = {"num1": (3.0, 4.0), "num2": (1.0, 2.0), "operation": "-"}
-    assert identity("complex_arithmetic", minus) != identity("complex_arithmetic", turned)
+    one, two = {"num1": (1.0, 2.0), "num2": (3.0, 4.0)}, {"num1": (3.0, 4.0), "num2": (1.0, 2.0)}
+    assert len({str(identity("complex_arithmetic", {**x, "operation": "-"})) for x in (one, two)}) == 2
     assert identity("chain_sum", {"expression": "1 - 2"}) != identity("chain_sum", {"expression": "2 - 1"})
 
 
@@ -205,8 +204,7 @@ def test_formulas_are_read_not_run() -> None:
     for text in ("__import__('os')", "1 if 1 else 2", "2**3", "True", "f(1)", "(1", "3 4"):
         with pytest.raises(NotAFormula):
             arithmetic(text)
-    with pytest.raises(NotAFormula):
-        polynomial("(x + 1)*(x - 1)")
+    assert not is_right("polynomial_multiplication", {"answer": "x**2 - 1"}, "(x + 1)*(x - 1)")
     assert is_antiderivative("x**3/3 + sin(x)*E**2 + C", "x**2 + exp(2)*cos(x)", "x")
     assert is_antiderivative("2*(2 - 8*x)**(3/2)/3", "-8*sqrt(2 - 8*x)", "x")
     assert not is_antiderivative("Integral(x**2, x)", "x**2", "x")
@@ -375,8 +373,8 @@ def test_compact_wording(name: str, level: str) -> None:
             answer, other = f"={answer}", f"={other}"
         for text in ("zzz", "", "=", other, f"{answer} or {other}", f"{other}{answer}{other}", f"{answer}7"):
             assert task.score(problem, text).outcome == 0, (problem.prompt, text)
-    shown = {p.prompt[0].content for p in problems}
-    assert all(len(shown & {q.prompt[0].content for q in draws(task, split, 30)}) == 0 for split in ("gate", "test"))
+    shown = {p.prompt for p in problems}
+    assert not any(q.prompt in shown for split in ("gate", "test") for q in draws(task, split, 30))
 
 
 def test_compact_examples_are_right_and_tell_the_data_sets_apart() -> None:

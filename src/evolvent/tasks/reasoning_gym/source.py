@@ -37,7 +37,7 @@ NAMES = tuple(sorted(set(DATASETS) - set(REFUSED)))
 NO_LEVEL = {
     "arc_1d": {"4"},
     "caesar_cipher": {"3", "4"},
-    "jugs": {"4"},
+    "jugs": {"3", "4"},
     "knight_swap": {"1", "2", "3", "4", "5"},
     "modulo_grid": {"2"},
     "rubiks_cube": {"5"},
