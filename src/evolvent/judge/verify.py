@@ -9,9 +9,9 @@ from typing import Any
 
 from evolvent.core.errors import VerifierError
 from evolvent.core.ledger import Ledger
-from evolvent.core.records import Group, Problem, Trajectory
+from evolvent.core.records import Group, Trajectory
 from evolvent.core.step import Step
-from evolvent.tasks.base import Score
+from evolvent.tasks.base import Attempt, Score, score_all
 
 
 @dataclass
@@ -38,17 +38,6 @@ class Verify:
 def verify(task: Any, rows: Sequence[Trajectory], ledger: Ledger) -> list[Score | VerifierError]:
     """Scores of trajectories, charged to the ledger; a failure of the verifier comes back in the score's place."""
     start = time.perf_counter()
-    pairs = [(t.problem, t.completion) for t in rows]
-    if hasattr(task, "score_many"):
-        scores = task.score_many(pairs)
-    else:
-        scores = [_score(task, problem, completion) for problem, completion in pairs]
+    scores = score_all(task, [Attempt(t.problem, t.completion, t.info) for t in rows])
     ledger.charge(verifier_calls=len(rows), verifier_seconds=time.perf_counter() - start)
     return scores
-
-
-def _score(task: Any, problem: Problem, completion: str) -> Score | VerifierError:
-    try:
-        return task.score(problem, completion)
-    except VerifierError as reason:
-        return reason

@@ -239,7 +239,7 @@ class Turns:
         for name, value in (reply.note or {}).items():
             note[name] = note.get(name, 0) + value if isinstance(value, int | float) else value
         if reply.done:
-            self._finish(branch, tree, "env" if reply.calls else "end")
+            self._finish(branch, tree, "turns" if reply.truncated else "env" if reply.calls else "end")
         elif len(turns) >= self.max_turns:
             self._finish(branch, tree, "turns")
         else:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from evolvent.core.errors import UserError
+from evolvent.core.errors import UserError, VerifierError
 from evolvent.core.random import stream
 from evolvent.core.records import Message, Problem
 
@@ -47,13 +49,24 @@ Demo = list[Piece]  # a worked solution, turn by turn; tool replies are pieces w
 class Reply(NamedTuple):
     """What an environment answers to a turn: text to append (empty when `done`), or the end of the episode.
 
-    `calls` counts the tool or environment steps that this turn cost; `note` goes into the trajectory's `info`.
+    `calls` counts the tool or environment steps that this turn cost; `note` goes into the trajectory's `info` (numbers
+    are added up over the turns, anything else replaces what was there). `truncated`: the environment cut the episode
+    at a limit of its own, rather than having come to its end.
     """
 
     text: str
     done: bool = False
     calls: int = 1
     note: dict[str, Any] | None = None
+    truncated: bool = False
+
+
+class Attempt(NamedTuple):
+    """What is judged: a problem, the policy's last turn, and the trajectory's `info`, with the environment's notes."""
+
+    problem: Problem
+    completion: str
+    info: Mapping[str, Any] = MappingProxyType({})
 
 
 class Tools(NamedTuple):
@@ -81,6 +94,10 @@ class Task(Protocol):
     name        as on the command line, with levels: `countdown:3x20`
     categories  the levels or types that `draw` can be asked for, easiest first
     max_tokens  how long a solution may get, all turns together, in characters (the models count their own tokens)
+
+    Optional members: `episode(problem) -> Episode`, `max_turns`, `turn_end` (a task of several turns);
+    `score_many(attempts) -> list[Score | VerifierError]`, asked instead of `score` where there is one;
+    `listed(split) -> list[Problem]`, all problems of a finite task.
     """
 
     name: str
@@ -119,15 +136,29 @@ def one_user(text: str) -> tuple[Message, ...]:
     return (Message("user", text),)
 
 
+def score_all(task: Any, attempts: Sequence[Attempt]) -> list[Score | VerifierError]:
+    """Scores of attempts by the task's `score_many` if it has one, else one by one; failures stand in their places."""
+    return task.score_many(attempts) if hasattr(task, "score_many") else [_score(task, a) for a in attempts]
+
+
+def _score(task: Task, attempt: Attempt) -> Score | VerifierError:
+    try:
+        return task.score(attempt.problem, attempt.completion)
+    except VerifierError as reason:
+        return reason
+
+
 def distinct(
     task: Task, split: Split, count: int, seed: int = 0, categories: Sequence[str] | None = None
 ) -> list[Problem]:
     """Up to `count` different problems of a split, spread evenly over the categories, in a fixed order.
 
-    Fewer come back when the task runs out: after 50 draws in a row that were all seen before.
+    Fewer come back when the task runs out: all that it lists, or what it drew before 50 repeats in a row.
     """
     wanted = list(categories or task.categories)
     rng = stream(seed, "problems", task.name, split)
+    if hasattr(task, "listed"):
+        return _spread(task.listed(split), wanted, count, rng)
     found: dict[str, Problem] = {}
     misses = 0
     while len(found) < count and misses < 50 * len(wanted):
@@ -138,6 +169,15 @@ def distinct(
             found[problem.key] = problem
             misses = 0
     return list(found.values())
+
+
+def _spread(
+    problems: Sequence[Problem], categories: Sequence[str], count: int, rng: np.random.Generator
+) -> list[Problem]:
+    """Up to `count` of a finite task's problems in random order, one of each category after the other."""
+    shuffled = [problems[i] for i in rng.permutation(len(problems))]
+    rows = zip_longest(*([p for p in shuffled if p.category == c] for c in categories))
+    return [p for row in rows for p in row if p is not None][:count]
 
 
 def check_levels(family: str, levels: Iterable[str], parse: Any, examples: str) -> tuple[str, ...]:

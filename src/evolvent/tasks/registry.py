@@ -2,39 +2,107 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from evolvent.core.errors import UserError, unknown
+from evolvent.core.errors import UserError, VerifierError, unknown
 from evolvent.core.records import Problem
-from evolvent.tasks.arith import Arith
-from evolvent.tasks.base import Demo, Score, Split, Task
-from evolvent.tasks.calc import Calc
-from evolvent.tasks.countdown import Countdown
+from evolvent.tasks.base import Attempt, Demo, Score, Split, Task, score_all
 
-BUILT_IN: dict[str, Callable[..., Any]] = {"arith": Arith, "calc": Calc, "countdown": Countdown}
+
+class Entry(NamedTuple):
+    """A task that ships with the package: where it is, levels to try, and what it is."""
+
+    place: str
+    levels: str
+    text: str
+
+
+BUILT_IN = {
+    "arith": Entry("evolvent.tasks.arith:Arith", "2x1, 2x2, 2x3-chain, 2x2-mul", "sums and products, in a chain"),
+    "countdown": Entry("evolvent.tasks.countdown:Countdown", "3x12, 3x20, 4x12", "reach a target from given numbers"),
+    "calc": Entry("evolvent.tasks.calc:Calc", "1x2, 2x3, 3x4", "several turns with a calculator tool"),
+    "judge": Entry("evolvent.tasks.roles.judge:Judge", "3x12, 3x20, 4x12", "is this countdown expression right?"),
+    "propose": Entry("evolvent.tasks.roles.propose:Propose", "countdown:3x20, arith:2x2", "make up a problem"),
+    "revise": Entry("evolvent.tasks.roles.revise:Revise", "3x20, 4x12, 4x20", "correct a draft by its critique"),
+    "hint": Entry("evolvent.tasks.roles.hint:Hint", "3x20, 4x12, 4x20", "countdown with the beginning of a solution"),
+    "memory": Entry(
+        "evolvent.tasks.roles.memory:Memory", "recall-4, sum-2, case-2-3x20", "notes, one of which matters"
+    ),
+}
+REASONING_GYM = "evolvent.tasks.reasoning_gym.task"
+USER = "evolvent.tasks.user"
+ADAPTERS = {  # prefix -> module with `load(rest)`
+    "gym": "evolvent.tasks.adapters.gymnasium_text",
+    "verifiers": "evolvent.tasks.adapters.verifiers_v0",
+}
+FILES = (".py", ".jsonl", ".parquet", ".csv")
+OTHERS = (
+    ("rg/NAME", "1, 2, 3, 4", "a data set of reasoning-gym; the seed models read 12, such as rg/products"),
+    ("FILE.py", "its categories", "a task of your own, see docs/write-a-task.md"),
+    ("FILE.jsonl[:FILE.py]", "its categories", "rows of your own (.csv, .parquet), with `answer` or a reward"),
+    ("gym:MODULE:CLASS", "", "a Gymnasium environment with text observations and actions, or the id of one"),
+    ("verifiers:MODULE", "", "an environment of verifiers 0.x, by its load_environment()"),
+)
 
 
 def load_task(spec: str, wording: str = "compact") -> Task:
     """The task of a specification; `wording` is the one that the model reads best."""
-    parts = [p.strip() for p in spec.split("+")]
+    whole = Path(spec.partition(":")[0]).exists()
+    parts = [spec] if whole else [p.strip() for p in spec.split("+")]
     if not all(parts):
         raise UserError(f"`{spec}` names no task; `evolvent tasks` lists them")
     tasks = [_one(part, wording) for part in parts]
     return tasks[0] if len(tasks) == 1 else Mixed(tasks)
 
 
-def _one(spec: str, wording: str) -> Task:
-    name, _, levels = spec.partition(":")
-    chosen = tuple(level.strip() for level in levels.split(",") if level.strip())
-    if name in BUILT_IN:
-        return BUILT_IN[name](chosen, wording=wording) if chosen else BUILT_IN[name](wording=wording)
-    if Path(spec).suffix in (".py", ".jsonl", ".parquet", ".csv"):
-        raise UserError(f"{spec}: task files are not read yet")
-    raise unknown("task", name, BUILT_IN, "`evolvent tasks` lists all; a task of your own is a .py file")
+def is_file(spec: str) -> bool:
+    """Whether a specification names a user's file."""
+    return any(part.endswith(FILES) for part in spec.split(":"))
+
+
+def _one(spec: str, wording: str) -> Any:
+    name, _, rest = spec.partition(":")
+    if name in ADAPTERS:
+        return importlib.import_module(ADAPTERS[name]).load(rest)
+    if is_file(spec):
+        from evolvent.tasks.user import load_user_task
+
+        return load_user_task(spec)
+    chosen = tuple(level.strip() for level in rest.split(",") if level.strip())
+    if name.startswith("rg/"):
+        from evolvent.tasks.reasoning_gym.task import ReasoningGym
+
+        return ReasoningGym(name.removeprefix("rg/"), chosen, wording=wording)
+    if name not in BUILT_IN:
+        raise unknown("task", name, BUILT_IN, "`evolvent tasks` lists all; a task of your own is a .py file")
+    module, _, attribute = BUILT_IN[name].place.partition(":")
+    made = getattr(importlib.import_module(module), attribute)
+    return made(chosen, wording=wording) if chosen else made(wording=wording)
+
+
+def module_of(spec: str) -> str:
+    """The module that holds the task of a specification without `+`. `UserError` if there is none."""
+    name = spec.partition(":")[0]
+    if name in ADAPTERS:
+        return ADAPTERS[name]
+    if is_file(spec):
+        return USER
+    if name.startswith("rg/"):
+        return REASONING_GYM
+    if name not in BUILT_IN:
+        raise unknown("task", name, BUILT_IN, "`evolvent tasks` lists all")
+    return BUILT_IN[name].place.partition(":")[0]
+
+
+def task_table() -> list[dict[str, str]]:
+    """What there is, for a table: task, levels, text. Imports none of them."""
+    rows = [(name, entry.levels, entry.text) for name, entry in BUILT_IN.items()]
+    return [dict(zip(("task", "levels", "text"), row, strict=True)) for row in [*rows, *OTHERS]]
 
 
 class Mixed:
@@ -64,6 +132,14 @@ class Mixed:
     def score(self, problem: Problem, completion: str) -> Score:
         """By the task of the problem."""
         return self.tasks[problem.task].score(problem, completion)
+
+    def score_many(self, attempts: Sequence[Attempt]) -> list[Score | VerifierError]:
+        """By the tasks of the problems, each asked once."""
+        found: dict[int, Score | VerifierError] = {}
+        for name, task in self.tasks.items():
+            mine = [i for i, attempt in enumerate(attempts) if attempt.problem.task == name]
+            found |= zip(mine, score_all(task, [attempts[i] for i in mine]), strict=True)
+        return [found[i] for i in range(len(attempts))]
 
     def gold(self, problem: Problem) -> Demo | None:
         """By the task of the problem."""

@@ -1,0 +1,365 @@
+"""A user's own task: a Python file with `problems()` and `reward(completion, ...)`, or a data file and such a function.
+
+The file runs in a process of its own (`guard.process`); here are its problems, the verdicts that come back, and a
+sentence for everything that can be wrong with it. What is wrong at the start is a `UserError`, what goes wrong with one
+completion later is a `VerifierError` in the place of its score. `docs/write-a-task.md` tells what a file may hold.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from evolvent.core.errors import UserError, VerifierError, nearest
+from evolvent.core.records import Problem
+from evolvent.guard.process import Crashed, ProcessError, Raised, TimedOut, Worker
+from evolvent.tasks.base import SPLITS, Attempt, Demo, Piece, Reply, Score
+from evolvent.tasks.extract import final_answer
+from evolvent.tasks.rows import MAX_TOKENS, Row, RowTask, load_rows, missing_file, read_rows
+
+PROGRAM = Path(__file__).with_name("user_program.py")
+IMPORT_TIME = 30.0  # seconds to import a file, and for each chunk of its problems
+CALL_TIME = 10.0  # seconds for one call, unless the file says TIMEOUT = ...
+MOST_FAILURES = 16  # crashes and time-outs in one batch, after which the rest of it is not tried
+MAX_TURNS = 8
+TRIED = 16  # problems that the reward is tried on when the task is loaded
+FILE = re.compile(r"(.+?\.(?:py|jsonl|csv|parquet))(?::(.*))?$")
+CODE = re.compile(r"(.+\.py)(?::(\w+))?")
+NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
+
+
+def source_hash(path: Path) -> str:
+    """Hash of a file's bytes."""
+    return hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
+
+
+class UserFile:
+    """A user's Python file in its process. Errors come as `UserError`, in one sentence that names file and line."""
+
+    def __init__(self, path: Path, import_time: float = IMPORT_TIME) -> None:
+        if not path.is_file():
+            raise missing_file(path)
+        self.path, self.import_time = path.resolve(), import_time
+        self.name = path.name
+        self.about: dict[str, Any] = {}
+        self.forgotten: list[tuple[int, int]] = []  # environments that nobody holds any more: (start, number)
+        self.digest = source_hash(self.path)
+        self.worker = Worker(PROGRAM, CALL_TIME, prepare=self._load)
+        try:
+            self.worker.start()
+        except ProcessError as reason:
+            raise UserError(self.explain(reason, "does not import", "mend it, or install what it needs")) from None
+        self.worker.timeout = self.constant("TIMEOUT", CALL_TIME, (int, float))
+
+    def _load(self, worker: Worker) -> None:
+        if source_hash(self.path) != self.digest:
+            raise VerifierError(f"{self.name} was changed while it was in use; begin again with the new one")
+        payload = {"path": str(self.path), "timeout": CALL_TIME}
+        self.about = worker.call("load", payload, self.import_time)
+
+    def has(self, function: str) -> bool:
+        """Whether the file defines a function."""
+        return function in self.about["functions"]
+
+    def constant(self, name: str, default: Any, kinds: tuple[type, ...]) -> Any:
+        """A constant of the file, positive if it is a number."""
+        value: Any = self.about["constants"].get(name, default)
+        if value is default or value is None:
+            return default
+        wrong = (
+            not isinstance(value, kinds) or isinstance(value, bool) or (isinstance(value, int | float) and value <= 0)
+        )
+        if wrong:
+            wanted = "text" if str in kinds else "a whole number above 0" if float not in kinds else "a number above 0"
+            raise UserError(f"{self.name}: {name} is {value!r}; it should be {wanted}")
+        return value
+
+    def need(self, function: str, example: str) -> None:
+        """`UserError` if the file lacks a function."""
+        if not self.has(function):
+            close = nearest(function, self.about["functions"])
+            raise UserError(f"{self.name} has no function `{function}`{close}; add one, as in `{example}`")
+
+    def explain(self, reason: ProcessError, what: str, remedy: str) -> str:
+        """A failure as a sentence: the file, `what` happened, where, and what to do."""
+        if isinstance(reason, Raised) and reason.kind == "Refused":
+            return f"{self.name} {what}: {reason.reason}"
+        if isinstance(reason, Raised):
+            own = [f for f in reason.frames if f[0] == str(self.path)] or reason.frames
+            place = f"line {own[-1][1]}: " if own and own[-1][0] == str(self.path) else ""
+            if own and not place:
+                place = f"{Path(own[-1][0]).name} line {own[-1][1]}: "
+            text = f" (`{own[-1][3]}`)" if own and own[-1][3] else ""
+            raised = "it calls sys.exit()" if reason.kind == "SystemExit" else str(reason)
+            return f"{self.name} {what}: {place}{raised}{text}; {remedy}"
+        said = f", and had printed {reason.output.splitlines()[-1][-120:]!r}" if reason.output else ""
+        if isinstance(reason, TimedOut):
+            return f"{self.name} {what}: {reason}{said}; make it faster, or see whether it waits for something"
+        return f"{self.name} {what}: {reason}{said}; it must not end the process (os._exit, a crash in a library)"
+
+    def rows(self) -> list[Row]:
+        """What `problems()` gives, each row with its split if `problems` takes one."""
+        self.need("problems", 'def problems(): return [{"prompt": "2+2=", "answer": "4"}, ...]')
+        found: list[Row] = []
+        for split in SPLITS if self.about["takes_split"] else ("",):
+            try:
+                *chunks, _ = self.worker.stream("rows", {"split": split}, self.import_time)
+            except ProcessError as reason:
+                remedy = "it should give a list of rows, dicts or strings"
+                raise UserError(self.explain(reason, "fails in problems()", remedy)) from None
+            rows = [row for chunk in chunks for row in chunk]
+            where = f' of problems("{split}")' if split else ""
+            extra = {"split": split} if split else {}
+            found += [Row(f"row {i}{where}", {**row, **extra}) for i, row in enumerate(rows)]
+        return found
+
+    def openings(self, rows: Sequence[Row]) -> list[str]:
+        """The first text of the environment of every row."""
+        try:
+            *texts, _ = self.worker.stream("openings", {"rows": [r.data for r in rows]})
+        except ProcessError as reason:
+            raise UserError(self.explain(reason, "fails in environment()", "each row needs an environment")) from None
+        return texts
+
+
+class UserTask(RowTask):
+    """A task whose verdicts come from a function of a user's file.
+
+    path       the Python file, with `problems` too unless `rows` are given
+    function   the name of the reward function
+    rows       of a data file, and `source`, what errors call it
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        function: str = "reward",
+        rows: Sequence[Row] | None = None,
+        source: str = "",
+        categories: Sequence[str] = (),
+        import_time: float = IMPORT_TIME,
+    ) -> None:
+        self.file, self.function = UserFile(path, import_time), function
+        self.file.need(function, f"def {function}(completion, answer): return float(completion.strip() == answer)")
+        name = self.file.constant("NAME", Path(source).stem if source else path.stem, (str,))
+        if not NAME.fullmatch(name):
+            name = re.sub(r"\W+", "-", name).strip("-") or "task"
+        rows = self.file.rows() if rows is None else rows
+        self.multi_turn = self.file.has("environment")
+        openings = self.file.openings(rows) if self.multi_turn and rows else None
+        full = f"{name}:{','.join(categories)}" if categories else name
+        super().__init__(
+            full,
+            source or self.file.name,
+            rows,
+            categories,
+            self.file.constant("MAX_TOKENS", MAX_TOKENS, (int,)),
+            openings,
+        )
+        self._answers_are_gold = False
+        if self.multi_turn:
+            self.episode = self._episode
+            self.max_turns = self.file.constant("MAX_TURNS", MAX_TURNS, (int,))
+            self.turn_end = self.file.constant("TURN_END", None, (str,))
+        self._try_out()
+
+    def close(self) -> None:
+        """End the file's process; it starts again when it is needed."""
+        self.file.worker.close()
+
+    def score(self, problem: Problem, completion: str) -> Score:
+        """The verdict on one completion."""
+        (result,) = self.score_many([Attempt(problem, completion)])
+        if isinstance(result, VerifierError):
+            raise result
+        return result
+
+    def score_many(self, attempts: Sequence[Attempt]) -> list[Score | VerifierError]:
+        """Verdicts in one round trip, in the order of the attempts; a failure stands in the place of its score.
+
+        After a crash or a time-out, completions are tried one by one until the one that did it is found.
+        """
+        results: dict[int, Score | VerifierError] = {}
+        alone, failures = False, 0
+        while waiting := [i for i in range(len(attempts)) if i not in results]:
+            if failures >= MOST_FAILURES:
+                rest = VerifierError(f"{self._called} was not tried: {failures} crashes or time-outs in one batch")
+                results |= dict.fromkeys(waiting, rest)
+                break
+            chosen = waiting[:1] if alone else waiting
+            try:
+                for i, result in self._judge(attempts, chosen):
+                    results[i] = self._verdict(attempts[i], result)
+            except (TimedOut, Crashed) as reason:
+                alone = len(chosen) > 1
+                if not alone:
+                    results[chosen[0]] = self._failed(attempts[chosen[0]], f"failed: {reason}")
+                    failures += 1
+            except VerifierError as reason:  # the process cannot be brought back to where it was
+                results |= dict.fromkeys(chosen, reason)
+        return [results[i] for i in range(len(attempts))]
+
+    def _judge(
+        self, attempts: Sequence[Attempt], chosen: Sequence[int], one_by_one: bool = True
+    ) -> Iterator[tuple[int, Any]]:
+        """What the function said of each chosen attempt, as the program reports it. Every row travels once."""
+        rows: dict[str, int] = {}
+        table: list[Any] = []
+        items: list[Any] = []
+        for i in chosen:
+            problem, completion, info = attempts[i]
+            if problem.key not in rows:
+                rows[problem.key] = len(table)
+                table.append(problem.data)
+            extra = {"state": info.get("environment", {}).get("state")} if self.multi_turn else None
+            items.append([rows[problem.key], completion, extra])
+        payload = {"function": self.function, "rows": table, "items": items, "one_by_one": one_by_one}
+        for part in self.file.worker.stream("rewards", payload):
+            for place, result in part or ():
+                yield chosen[place], result
+
+    @property
+    def _called(self) -> str:
+        return f"{self.file.name}: {self.function}()"
+
+    def _verdict(self, attempt: Attempt, result: Any) -> Score | VerifierError:
+        if isinstance(result, float):
+            return Score(result, final_answer(attempt.completion))
+        if "score" not in result:
+            return self._failed(attempt, _said(result))
+        shaping = dict(result["score"])
+        return Score(shaping.pop("outcome"), final_answer(attempt.completion), shaping)
+
+    def _failed(self, attempt: Attempt, what: str) -> VerifierError:
+        return VerifierError(f"{self._called} {what} ({_which(attempt)})")
+
+    def _try_out(self) -> None:
+        """Call the reward on a few problems; `UserError` if it does anything but return rewards."""
+        problems = [p for split in SPLITS for p in self.listed(split)]
+        problems = problems[:: max(1, len(problems) // TRIED)][:TRIED]
+        answers = [str(p.data.get("answer", "")) for p in problems]
+        others = answers[1:] + answers[:1]
+        attempts = []
+        for problem, own, other in zip(problems, answers, others, strict=True):
+            info = self._first_state(problem) if self.multi_turn else {}
+            attempts += [Attempt(problem, text, info) for text in (own, "", "?", other)]
+        try:
+            found = dict(self._judge(attempts, range(len(attempts)), one_by_one=False))
+        except ProcessError as reason:
+            what = f"fails in {self.function}()"
+            raise UserError(self.file.explain(reason, what, "it is called with ordinary strings")) from None
+        bad = {i: r for i, r in found.items() if isinstance(r, dict) and "score" not in r}
+        if bad:
+            first = min(bad)
+            said = f"{self._called} {_said(bad[first])}"
+            if bad[first].get("all") or "asks" in bad[first]:
+                raise UserError(f"{said}; {_remedy(bad[first])}")
+            alike = sum(r.get("bad") == bad[first].get("bad") for r in bad.values())
+            where = f"{alike} of {len(attempts)} completions (first: {_which(attempts[first])})"
+            raise UserError(f"{said} for {where}; {_remedy(bad[first])}")
+        scores = [self._verdict(attempts[4 * i], found[4 * i]) for i, answer in enumerate(answers) if answer.strip()]
+        full = [score.outcome for score in scores if isinstance(score, Score)]
+        self._answers_are_gold = not self.multi_turn and len(full) == len(answers) and min(full) == 1
+
+    def _first_state(self, problem: Problem) -> dict[str, Any]:
+        """What is known of an episode after one empty turn."""
+        try:
+            reply = self._episode(problem).respond("")
+        except VerifierError as reason:
+            raise UserError(f"{reason}; an empty turn is no reason to fail") from None
+        return reply.note or {}
+
+    def gold(self, problem: Problem) -> Demo | None:
+        """What `gold(**row)` gives; without one, the column `answer` if the reward gives it full marks."""
+        if not self.file.has("gold"):
+            return super().gold(problem) if self._answers_are_gold else None
+        try:
+            (found,) = self.file.worker.call("gold", {"rows": [problem.data]})
+        except ProcessError as reason:
+            raise VerifierError(self.file.explain(reason, "fails in gold()", "give text, or None")) from None
+        if found is None or not self.multi_turn:
+            return None if found is None else [Piece("".join(found) if isinstance(found, list) else found)]
+        episode = self._episode(problem)
+        demo: Demo = []
+        for turn in found if isinstance(found, list) else [found]:
+            demo.append(Piece(turn))
+            reply = episode.respond(turn)
+            if reply.done:
+                break
+            demo.append(Piece(reply.text, policy=False))
+        return demo if demo[-1].policy else demo[:-1]
+
+    def _episode(self, problem: Problem) -> UserEpisode:
+        """The user's environment for a problem."""
+        return UserEpisode(self.file, problem)
+
+
+class UserEpisode:
+    """One episode in an environment that lives in the file's process."""
+
+    def __init__(self, file: UserFile, problem: Problem) -> None:
+        self.file = file
+        made = self._call("begin", problem.data)
+        self.number, self.start = made["number"], file.worker.starts
+        weakref.finalize(self, file.forgotten.append, (self.start, self.number))
+        if not problem.prompt[-1].content.endswith(made["text"]):
+            raise VerifierError(
+                f"{file.name}: reset() gave {made['text'][:60]!r} now and another text before; it may depend on the "
+                "row alone, so seed what is random from the row"
+            )
+
+    def respond(self, turn: str) -> Reply:
+        """The environment's answer. Its `state` goes into the trajectory's info, for the reward to see."""
+        if self.file.worker.starts != self.start or self.file.worker.pid is None:
+            raise VerifierError(f"{self.file.name}: the environment was lost when its process was restarted")
+        made = self._call("respond", {"number": self.number, "text": turn})
+        text = made["text"]
+        return Reply(text or "", done=text is None, note={"environment": {"state": made["state"]}})
+
+    def _call(self, function: str, payload: Any) -> Any:
+        """Call the program; environments that nobody holds any more are closed first."""
+        worker = self.file.worker
+        try:
+            if self.file.forgotten:
+                numbers = [n for start, n in self.file.forgotten if start == worker.starts]
+                self.file.forgotten.clear()
+                worker.call("end", numbers)
+            return worker.call(function, payload)
+        except ProcessError as reason:
+            raise VerifierError(self.file.explain(reason, f"fails in {function}()", "mend the environment")) from None
+
+
+def _which(attempt: Attempt) -> str:
+    text = attempt.completion if len(attempt.completion) <= 40 else attempt.completion[:37] + "..."
+    return f'problem {attempt.problem.key[:4]}, completion "{text}"'
+
+
+def _said(result: Mapping[str, Any]) -> str:
+    return str(result["bad"]) if "bad" in result else f"raised {result['error']}"
+
+
+def _remedy(result: Mapping[str, Any]) -> str:
+    if "error" in result:
+        return "a wrong or odd answer is worth 0, so raise only where judging itself fails"
+    if "asks" in result:
+        return "rename the parameter, or give it a default"
+    if "all" in result:
+        return "return one number for each completion, in their order"
+    return "return a number from 0 to 1, a dict with `outcome`, or raise"
+
+
+def load_user_task(spec: str) -> RowTask:
+    """`task.py`, `data.jsonl`, `data.csv:reward.py`, `data.jsonl:reward.py:function`; categories may follow a colon."""
+    found = FILE.match(spec)
+    if not found:
+        raise UserError(f"{spec} is no task file; use a .py file, or .jsonl, .csv or .parquet with a reward function")
+    path, rest = Path(found[1]), found[2] or ""
+    code = CODE.fullmatch(rest)
+    if path.suffix == ".py" or not code:
+        categories = tuple(c.strip() for c in rest.split(",") if c.strip())
+        return UserTask(path, categories=categories) if path.suffix == ".py" else load_rows(path, categories)
+    return UserTask(Path(code[1]), code[2] or "reward", read_rows(path), path.name)
