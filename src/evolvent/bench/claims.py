@@ -26,7 +26,7 @@ from evolvent.core.errors import UserError
 from evolvent.core.ledger import Budget
 from evolvent.core.recipe import Recipe, parse_composition
 from evolvent.models.load import find_model
-from evolvent.recipes import load_all
+from evolvent.recipes import load_all, resolve
 
 PROTOCOL = 1
 TUNING_SEEDS = (1000, 1001, 1002, 1003)
@@ -164,7 +164,7 @@ class Study:
     def code(self, cell: Cell) -> dict[str, str]:
         """Hashes of the modules that a cell depends on."""
         modules = ["evolvent.bench.cell"]
-        for _, recipe in parse_composition(cell.recipe, self.known):
+        for _, recipe in parse_composition(resolve(cell.recipe), self.known):
             for ancestor in recipe.lineage:
                 modules.append(f"evolvent.recipes.{ancestor.family}.{Path(ancestor.file).stem}")
         for spec in (cell.task, cell.test or cell.task):

@@ -53,7 +53,7 @@ def compare(
     from evolvent.bench.compare import compare_runs, parse_arm, plot
     from evolvent.core.recipe import parse_composition
     from evolvent.lineage.runs import read_run, run_names
-    from evolvent.recipes import load_all
+    from evolvent.recipes import load_all, resolve
     from evolvent.tasks.registry import load_task
 
     console = Console(stderr=True, highlight=False)
@@ -68,7 +68,7 @@ def compare(
     load_task(task)
     parsed = [parse_arm(a) for a in arms]
     for arm in parsed:
-        parse_composition(arm.recipe, load_all())
+        parse_composition(resolve(arm.recipe), load_all())
     if len(parsed) < 2:
         raise UserError("compare needs at least two arms; `no-change` is a good second one")
     result = run_comparison(
@@ -171,11 +171,12 @@ def claims(names: tuple[str, ...], only_stale: bool, register: bool, jobs: int, 
 
     from evolvent.bench.claims import Evidence, Study, stale
     from evolvent.core.errors import unknown
-    from evolvent.recipes import load_all
+    from evolvent.recipes import load_all, resolve
 
     console = Console(stderr=True, highlight=False)
     evidence = Evidence(Path(folder))
     known = load_all()
+    names = tuple(resolve(name) for name in names)
     for name in names:
         if name not in known:
             raise unknown("recipe", name, known, "`evolvent list` shows all")

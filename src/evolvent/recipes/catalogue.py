@@ -13,7 +13,7 @@ from evolvent.core.build import Builder, Setting
 from evolvent.core.errors import unknown
 from evolvent.core.loop import everyone
 from evolvent.core.recipe import ROOT, SLOTS, Put, Recipe, compile_plan, describe, parse_composition, show_path
-from evolvent.recipes import load_all
+from evolvent.recipes import load_all, resolve
 from evolvent.recipes.profiles import PROFILES
 
 
@@ -87,7 +87,7 @@ def settings_of(composition: str, settings: Mapping[str, Any], take: Mapping[str
     """Every key of a composition with its value and origin; nothing is run."""
     if profile not in PROFILES:
         raise unknown("profile", profile, PROFILES, "profiles: " + ", ".join(PROFILES))
-    plan = compile_plan(composition, load_all(), settings, take)
+    plan = compile_plan(resolve(composition), load_all(), settings, take)
     builder = Builder(plan, PROFILES[profile], profile)
     built = [builder.role(name, dict.fromkeys(SLOTS)) for name in plan.roles]
     built.append(builder.role(ROOT, {"turns": everyone}))
@@ -99,6 +99,7 @@ def describe_composition(
     composition: str, settings: Mapping[str, Any], take: Mapping[str, str], profile: str
 ) -> dict[str, Any]:
     """A composition in full."""
+    composition = resolve(composition)
     parts = [r for _, r in parse_composition(composition, load_all())]
     plan = compile_plan(composition, load_all(), settings, take)
     return {

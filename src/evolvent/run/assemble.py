@@ -17,7 +17,7 @@ from evolvent.engine.huggingface import local_engine
 from evolvent.models.load import load_policy
 from evolvent.models.lora import attach
 from evolvent.models.policy import Policy
-from evolvent.recipes import load_all
+from evolvent.recipes import load_all, resolve
 from evolvent.recipes.profiles import PROFILES
 from evolvent.run.spec import RunSpec
 from evolvent.tasks.base import Task
@@ -56,7 +56,7 @@ def choose_profile(name: str, policy: Policy) -> str:
 
 def assemble(spec: RunSpec) -> Assembled:
     """Build everything that a run needs; nothing is written and nothing is sampled."""
-    plan = compile_plan(spec.recipe, load_all(), spec.settings, spec.take)
+    plan = compile_plan(resolve(spec.recipe), load_all(), spec.settings, spec.take)
     policy = load_policy(spec.model, spec.device, spec.dtype)
     task = load_task(spec.task, policy.format.wording)
     profile = choose_profile(spec.profile, policy)
