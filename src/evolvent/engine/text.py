@@ -53,8 +53,8 @@ class TextFormat:
 
     def decode(self, tokens: Sequence[int] | np.ndarray) -> str:
         """The text, without marks."""
-        points = np.asarray(tokens, np.uint32)
-        return points[points < BEYOND].astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
+        points = tokens.tolist() if isinstance(tokens, np.ndarray) else tokens
+        return "".join([chr(t) for t in points if t < BEYOND])
 
     def messages(self, tokens: Sequence[int] | np.ndarray) -> list[Message]:
         """The messages that a token list was made from; the last one is the turn that the assistant has open."""
