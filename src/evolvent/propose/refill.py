@@ -26,8 +26,10 @@ class Refill:
     def __call__(self, s: Step) -> Iterator[list[Request]]:
         """The rounds of the inner part, then shortened ones for what is missing."""
         wanted = 0
+        seen: set[str] = set()
         for requests in self.inner(s):
-            wanted = max(wanted, len(requests))
+            wanted += sum(r.problem.key not in seen for r in requests)  # later rounds may ask for the same ones again
+            seen |= {r.problem.key for r in requests}
             yield requests
         used = 1
         while used < self.passes:
