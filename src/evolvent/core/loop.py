@@ -166,15 +166,22 @@ def everyone(roles: Sequence[str], t: int) -> list[str]:
 
 
 def summarise(s: Step) -> None:
-    """The numbers that every run has: score, outcome, length, truncation, and groups without signal."""
+    """The numbers that every run has: score, outcome, length, truncation, entropy, and groups without signal.
+
+    `entropy` is an estimate, the mean of -log p over the tokens sampled. A judge that rewards something else than the
+    outcome may have logged `outcome` itself.
+    """
     rows = [t for g in s.groups for t in g.valid]
     s.log("trajectories", len(rows))
     if not rows:
         return
     s.log("score", float(np.mean([t.score for t in rows])))
-    s.log("outcome", float(np.mean([t.outcome for t in rows])))
+    if "outcome" not in s.metrics:
+        s.log("outcome", float(np.mean([t.outcome for t in rows])))
     s.log("length", float(np.mean([t.sampled for t in rows])))
     s.log("truncated", float(np.mean([t.truncated for t in rows])))
+    if tokens := sum(t.sampled for t in rows):
+        s.log("entropy", -sum(float(t.logprob[t.mask].sum(dtype=np.float64)) for t in rows) / tokens)
     s.log("flat_groups", float(np.mean([is_flat(g) for g in s.groups if g.valid])))
 
 

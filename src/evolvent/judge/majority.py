@@ -1,0 +1,82 @@
+"""The majority of a group's own answers as the judge: no label is needed, and none is used."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from evolvent.core.errors import UserError, VerifierError
+from evolvent.core.records import Group
+from evolvent.core.step import Step
+from evolvent.judge.verify import verify
+from evolvent.learn.credit import with_signal
+from evolvent.learn.negative import RatedCredit
+from evolvent.learn.preference import right_and_wrong
+from evolvent.learn.supervised import best, correct
+
+LABELLED = (with_signal, correct, best, right_and_wrong)  # what looks at the verifier's outcome
+
+
+@dataclass
+class Majority:
+    """Reward `majority`: `agree` for the answer that most of the group gave, `differ` for others (TTRL, 2504.16084).
+
+    The task is asked for the answer that it reads in each completion. Its verdict goes to the metrics alone: `outcome`
+    (mean verdict) and `vote/right` (share of groups that elected a right answer); it is no reward and nothing learns
+    from it. `vote/share` is the mean share of votes that the winner got. Ties go to the answer that came first; a
+    completion without an answer has no vote and never agrees.
+    """
+
+    agree: float = 1.0
+    differ: float = 0.0
+
+    def check(self, system: Any) -> None:
+        """Agreement must pay, and nothing beside this judge may want an outcome."""
+        if self.agree <= self.differ:
+            raise UserError(f"judge.agree must be above judge.differ, got {self.agree} and {self.differ}")
+        for role in system.roles.values():
+            if all(part is not self for part in role.parts.values()):
+                continue
+            for path, part in role.parts.items():
+                reader = next((v.__name__ for v in vars(part).values() if v in LABELLED), None)
+                if reader or isinstance(part, RatedCredit):
+                    raise UserError(
+                        f"`{path}` looks at the verifier's outcome ({reader or type(part).__name__}), and a majority "
+                        "vote gives none; drop one of the two recipes, or replace that part"
+                    )
+
+    def __call__(self, groups: Sequence[Group], s: Step) -> None:
+        """Let every group vote."""
+        rows = [t for g in groups for t in g.valid]
+        for t, score in zip(rows, verify(s.role.task, rows, s.role.ledger), strict=True):
+            if isinstance(score, VerifierError):
+                t.error = f"verifier: {score}"
+                continue
+            t.info["answer"], t.info["verdict"] = score.answer, score.outcome
+        for group in groups:
+            self.vote(group)
+        watch([*s.groups, *groups], s)
+
+    def vote(self, group: Group) -> None:
+        """Reward the winner's voters; `info["accepted"]` says who they are."""
+        votes = Counter(t.info["answer"] for t in group.valid if t.info["answer"] is not None)
+        winner, count = votes.most_common(1)[0] if votes else (None, 0)
+        group.info["elected"], group.info["share"] = winner, count / max(1, len(group.valid))
+        for t in group.valid:
+            t.info["accepted"] = winner is not None and t.info["answer"] == winner
+            t.reward("majority", self.agree if t.info["accepted"] else self.differ, "vote")
+
+
+def watch(groups: Sequence[Group], s: Step) -> None:
+    """Log how united the votes were, and how right; see `Majority`."""
+    judged = [g for g in groups if g.valid]
+    if not judged:
+        return
+    right = [any(t.info["accepted"] and t.info["verdict"] >= 1.0 for t in g.valid) for g in judged]
+    s.log("vote/share", float(np.mean([g.info["share"] for g in judged])))
+    s.log("vote/right", float(np.mean(right)))
+    s.log("outcome", float(np.mean([t.info["verdict"] for g in judged for t in g.valid])))

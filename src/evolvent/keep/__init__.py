@@ -1,0 +1,1 @@
+"""Keep: what outlasts a step: replay buffers, archives, memories."""

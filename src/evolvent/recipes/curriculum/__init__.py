@@ -1,0 +1,1 @@
+"""Recipes of the family curriculum: what to learn from next."""

@@ -1,0 +1,48 @@
+"""SEC: a curriculum that evolves with the model.
+
+arXiv 2505.14970, section 3.
+
+    r(c) = mean |A| over the rows of category c
+    Q(c) <- alpha r(c) + (1 - alpha) Q(c)
+    p(c) ~ exp(Q(c) / tau)
+
+With outcomes of 0 and 1, |A| is largest where half of the answers are right: the bandit goes to what is neither
+known nor out of reach, and moves on. Each problem of the batch draws its own category. alpha is 0.5 throughout; tau
+is 1 on countdown, 0.4 on mathematics and 0.2 over pairs of domain and difficulty. (These values are those of the
+commands in the authors' code; that code also lets Q of categories that a step did not visit decay towards 0.) The
+GRPO around it takes 256 problems with 8 answers a step, four minibatches and no KL term there.
+"""
+
+from evolvent.core.claim import claim, down, up
+from evolvent.core.recipe import put, recipe
+from evolvent.propose.bandit import Bandit
+from evolvent.recipes.policy_gradient.grpo import grpo
+
+ARMS = {"in-order": {"recipe": "grpo", "propose.choose": "in_order", "propose.choose.steps": 200}}
+LEVELS = "arith:2x1,2x2-chain,2x3-chain,2x4-chain"
+HARDER = "arith:2x5-chain"
+
+sec = recipe(
+    "sec",
+    grpo,
+    put("propose.choose", Bandit, alpha=0.5, tau=1.0),
+    title="Self-Evolving Curriculum for LLM Reasoning",
+    paper="arXiv 2505.14970",
+    mechanism=claim(
+        "More of the sampled groups have a signal than under uniform choice or a fixed order.",
+        down("train.flat_groups", 0.02, "grpo", "in-order"),
+        task=LEVELS,
+        test=HARDER,
+        budget="200 steps",
+        arms=ARMS,
+    ),
+    outcome=claim(
+        "Accuracy on harder levels than those trained on is higher than after uniform choice or a fixed order.",
+        up("test.sampled", 0.01, "grpo", "in-order"),
+        task=LEVELS,
+        test=HARDER,
+        budget="200 steps",
+        arms=ARMS,
+        tune=({"learn.lr": 3e-4}, {"learn.lr": 1e-3}, {"learn.lr": 3e-3}),
+    ),
+)

@@ -1,0 +1,1 @@
+"""Recipes of the family rollout: how episodes are sampled, kept and used again."""

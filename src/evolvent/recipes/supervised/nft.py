@@ -1,0 +1,55 @@
+"""NFT: supervised learning that reflects on mistakes.
+
+arXiv 2505.18116, section 3.
+
+    pi_old = r pi_plus + (1 - r) pi_minus,    r the share of right answers to the problem,  rho = pi / pi_old
+    right: -w log rho,    wrong: -w log max_v((1 - r rho) / (1 - r), 1),    w = 1 - r
+
+What is trained is pi_plus; wrong answers are likely under pi_minus, which pi_plus implies. max_v clamps the value, not
+the gradient. Problems that are always or never solved are dropped. On fresh samples the gradient is that of Dr. GRPO
+(w = 1 - r) or GRPO (w = sqrt((1 - r) / r)); the methods part ways with the second minibatch. 512 problems with 16
+answers, 16 updates a step. `rft` is the same without wrong answers. (The released code also caps log rho at 10.)
+"""
+
+from evolvent.core.claim import claim, up
+from evolvent.core.recipe import put, recipe
+from evolvent.learn.negative import RatedCredit, failures, negative_aware
+from evolvent.learn.objective import constant_length
+from evolvent.recipes.policy_gradient.grpo import grpo
+
+SAME = {"learn.minibatches": 4, "propose.n": 16, "propose.problems": 16}
+GRPO = {"grpo": {"learn.aggregate": "constant_length"}}
+TASK = "countdown:3x12"
+
+nft = recipe(
+    "nft",
+    grpo,
+    put("propose.problems", 512),
+    put("propose.n", 16),
+    put("credit", RatedCredit, weight=failures),
+    put("learn.surrogate", negative_aware, eps=1.0, neg_weight=1.0),
+    put("learn.aggregate", constant_length),
+    put("learn.kl", 0.0),
+    put("learn.minibatches", 16),
+    put("learn.warmup", 160),
+    put("learn.weight_decay", 0.1),
+    title="Bridging Supervised Learning and Reinforcement Learning in Math Reasoning",
+    paper="arXiv 2505.18116",
+    mechanism=claim(
+        "Learning from wrong answers keeps the policy's entropy from falling as far as right answers alone make it.",
+        up("late.entropy", 0.01, "rft"),
+        task=TASK,
+        budget="200 steps",
+        common=SAME,
+    ),
+    outcome=claim(
+        "Accuracy is higher than with right answers alone, and not lower than GRPO's.",
+        up("test.sampled", 0.01, "rft"),
+        up("test.sampled", 0.02, "grpo", kind="non-inferiority"),
+        task=TASK,
+        budget="200 steps",
+        common=SAME,
+        arms=GRPO,
+        tune=({"learn.lr": 3e-4}, {"learn.lr": 1e-3}, {"learn.lr": 3e-3}),
+    ),
+)

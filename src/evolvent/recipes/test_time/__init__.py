@@ -1,0 +1,1 @@
+"""Recipes of the family test time: learning from problems without labels."""
