@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from evolvent.learn.policy_gradient import PolicyGradient
+from evolvent.learn.preference import Preference
+from evolvent.learn.supervised import Supervised
 from evolvent.propose.problems import Problems
 
 Profile = Mapping[Any, Mapping[str, Any]]
@@ -18,7 +20,9 @@ PAPER: Profile = {}
 
 TINY: Profile = {
     Problems: {"problems": 32, "n": 8},
-    PolicyGradient: {"lr": 1e-3, "kl": 0.0},
+    PolicyGradient: {"lr": 3e-4, "kl": 0.0, "minibatches": 2, "warmup": 0},
+    Supervised: {"lr": 3e-4, "epochs": 1, "warmup": 0},
+    Preference: {"lr": 3e-4, "warmup": 0},
 }
 
 PROFILES: dict[str, Profile] = {"paper": PAPER, "tiny": TINY}
