@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -55,36 +55,42 @@ class Step:
         self.metrics[name] = float(value)
 
 
+@runtime_checkable
 class Propose(Protocol):
     """What to work on. A generator: each yield is one round, rolled out and judged before it resumes (`s.fresh`)."""
 
     def __call__(self, s: Step) -> Iterator[list[Request]]: ...
 
 
+@runtime_checkable
 class RollOut(Protocol):
     """Act. Complete groups come back; unfinished branches go to `s.pending`."""
 
     def __call__(self, requests: Sequence[Request], s: Step) -> list[Group]: ...
 
 
+@runtime_checkable
 class Judge(Protocol):
     """Turn what happened into named rewards, or into `trajectory.error`."""
 
     def __call__(self, groups: Sequence[Group], s: Step) -> None: ...
 
 
+@runtime_checkable
 class Credit(Protocol):
     """Turn judged groups into what is learned from."""
 
     def __call__(self, s: Step) -> list[Batch]: ...
 
 
+@runtime_checkable
 class Keep(Protocol):
     """Retain what is worth it; may append replayed batches to `s.batches`."""
 
     def __call__(self, s: Step) -> list[Change]: ...
 
 
+@runtime_checkable
 class Learn(Protocol):
     """Change what evolves: `ask` names the actors of the step, `tell` learns from the batches."""
 
@@ -92,12 +98,14 @@ class Learn(Protocol):
     def tell(self, batches: Sequence[Batch], s: Step) -> list[Change]: ...
 
 
+@runtime_checkable
 class Gate(Protocol):
     """Accept the step's changes, or take them back; True also when there is nothing to judge."""
 
     def __call__(self, s: Step) -> bool: ...
 
 
+@runtime_checkable
 class Turns(Protocol):
     """Which roles step, and in which order, in step t."""
 
