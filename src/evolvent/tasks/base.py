@@ -97,7 +97,8 @@ class Task(Protocol):
 
     Optional members: `episode(problem) -> Episode`, `max_turns`, `turn_end` (a task of several turns);
     `score_many(attempts) -> list[Score | VerifierError]`, asked instead of `score` where there is one;
-    `listed(split) -> list[Problem]`, all problems of a finite task.
+    `listed(split) -> list[Problem]`, all problems of a finite task; `open_ended = True` where one good answer is good
+    for every problem, as when something is to be made up.
     """
 
     name: str

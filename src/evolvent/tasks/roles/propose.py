@@ -31,6 +31,7 @@ class Propose:
     """The `propose` role. Levels are those of other tasks: `countdown:3x20`, `arith:2x2`."""
 
     family = "propose"
+    open_ended = True  # a proposal that is good once is good for every request of its level
 
     def __init__(self, levels: tuple[str, ...] = DEFAULT, wording: str = "compact") -> None:
         for level in levels:
