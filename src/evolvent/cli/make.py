@@ -18,14 +18,13 @@ TASK = '''"""A task of your own: problems and a reward. See docs/write-a-task.md
     evolvent run grpo --task {file} --model tiny
 """
 
-import random
+import itertools
 
 
 def problems():
-    """Rows with a `prompt`; the other columns are handed to `reward` by name."""
-    rng = random.Random(0)
-    for _ in range(2000):
-        word = "".join(rng.choice("abcdefgh") for _ in range(3))
+    """Rows with a `prompt`, no two the same; the other columns are handed to `reward` by name."""
+    for letters in itertools.permutations("abcdefgh", 3):
+        word = "".join(letters)
         yield {{"prompt": f"{{word}}:", "answer": word[::-1]}}
 
 
