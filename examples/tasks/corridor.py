@@ -2,7 +2,7 @@
 
     evolvent audit gym:examples/tasks/corridor.py:Corridor
 
-The policy reads `3/7` (it stands on cell 3, the door is on cell 7) and writes `+` or `-`.
+The policy reads `313/317` (it stands on cell 313, the door is on cell 317) and writes `+` or `-`.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ class Corridor(gymnasium.Env[str, str]):
     turn_end = ";"  # a character model ends its turn with it; others end their turns themselves
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
-        """Two different cells from the seed."""
+        """Two cells from the seed, 1 to 11 steps apart."""
         super().reset(seed=seed)
-        self.here, self.door = (int(x) for x in self.np_random.choice(12, 2, replace=False))
+        self.here = int(self.np_random.integers(100, 900))
+        self.door = self.here + int(self.np_random.choice([-1, 1])) * int(self.np_random.integers(1, 12))
         self.steps = 0
         return self._look(), {}
 

@@ -5,7 +5,7 @@ marks; garbage, nothing, the prompt again, another problem's answer, several can
 to be errors and not rewards, the same input has to earn the same twice, and the splits have to share no problem.
 
     report = audit(load_task("countdown"))
-    print(report.text()); report.failed
+    print(report.table()); report.failed
 
 A check that needs a right answer is skipped, and said to be, for a task without `gold`.
 """
@@ -67,7 +67,14 @@ class Report:
         """Plain data, for `--json`."""
         return {**asdict(self), "failed": bool(self.failed)}
 
-    def text(self) -> str:
+    def first_failure(self) -> str:
+        """The first finding for which a run should not begin, in one line; empty if there is none."""
+        if not self.failed:
+            return ""
+        check = self.failed[0]
+        return f"{check.finding}" + (f" ({check.example})" if check.example else "")
+
+    def table(self) -> str:
         """The findings as lines, with example and remedy where something is wrong."""
         width = max((len(c.name) for c in self.checks), default=0)
         lines = [f"audit of {self.task}: {self.problems} problems, {self.seconds:.1f} s"]

@@ -24,11 +24,11 @@ def import_module(name: str, what: str) -> ModuleType:
         path = Path(name).resolve()
         if not path.is_file():
             raise UserError(f"{what}: there is no file {name}")
-        spec = importlib.util.spec_from_file_location(path.stem, path)
+        spec = importlib.util.spec_from_file_location(f"foreign_{path.stem}", path)
         assert spec is not None
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
-        sys.modules.setdefault(path.stem, module)
+        sys.modules[module.__name__] = module
         spec.loader.exec_module(module)
         return module
     except UserError:
