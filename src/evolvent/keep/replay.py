@@ -47,16 +47,18 @@ class Replay:
             )
 
     def __call__(self, s: Step) -> list[Change]:
-        """Replay if it is time, then store. Metrics `replay/stored` and `replay/rows`."""
+        """Replay if it is time, then store. Metrics `replay/stored`, `replay/rows` and `replay/gamma`."""
         self.stored = [(t, step) for t, step in self.stored if s.t - step <= self.max_age]
-        replayed = self.replay(s.t)
+        gamma = ramp(s.t, self.warmup)
+        replayed = self.replay(gamma)
         self.store(s)
+        s.log("replay/gamma", gamma)
         s.batches += replayed
         s.log("replay/rows", sum(len(b.rows) for b in replayed))
         s.log("replay/stored", len(self.stored))
         return []
 
-    def replay(self, t: int) -> list[Batch]:
+    def replay(self, coefficient: float) -> list[Batch]:
         """The buffer as a batch, if it is full; it is empty afterwards."""
         if len(self.stored) < self.capacity or not self.means:
             return []
@@ -64,7 +66,6 @@ class Replay:
         self.stored = []
         advantage = np.array([x.score for x in rows]) - np.median(self.means)
         keep = advantage > 0
-        coefficient = ramp(t, self.warmup)
         if not keep.any() or not coefficient:
             return []
         return [Batch(rows, advantage.astype(np.float32), "replay", coefficient).take(keep)]

@@ -86,7 +86,7 @@ class PolicyImprovement:
     def verify(self, xi: float, s: Step) -> list[Change]:
         """Learn from the old batch again; what the learner logs on the way is not the step's."""
         s.log("pipo/xi", xi)
-        scale = self.loss_scale_pos if xi > 0 else self.loss_scale_neg
+        scale = (self.loss_scale_neg, self.loss_scale_pos)[xi > 0]
         use = self.old is not None and xi != 0 and scale > 0
         s.log("pipo/verified", use)
         if self.old is None or not use:
