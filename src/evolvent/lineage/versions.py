@@ -86,7 +86,9 @@ def load_version(store: Store, run: str | RunView, version: int | None = None) -
     one = chosen(view, version)
     weights = read_weights(store, view, one)
     if any(".lora_" in name for name in weights):  # adapters are made by the run's recipe
-        return load_assembled(store, view, one.number).policy
+        assembled = load_assembled(store, view, one.number)
+        assembled.policy.activate(assembled.main_role.adapter)
+        return assembled.policy
     policy = load_policy(view.spec["model"], view.spec["device"], view.spec["dtype"])
     place(policy, weights, view, one)
     return policy

@@ -27,12 +27,12 @@ REMEMBERED = ("arith", "countdown", "calc")  # what seed models were trained on;
 REMEMBERED_PROBLEMS = 200
 
 
-def measure(subject: Subject, problems: int = TEST_PROBLEMS) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def measure(subject: Subject) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Figures of one model on the test split, and trajectories to show, as plain data.
 
     The temperature of the control is chosen on the gate split.
     """
-    test = distinct(subject.task, "test", problems, SEED)
+    test = distinct(subject.task, "test", TEST_PROBLEMS, SEED)
     greedy = subject.roll(test, 1, 0.0, "final")
     sampled = subject.roll(test, SAMPLES, 1.0, "final")
     result = summarise(greedy, sampled, SAMPLES, 1.0)

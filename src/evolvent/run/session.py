@@ -151,7 +151,7 @@ class Session:
                 self._save(system)
             if self.final and "start" not in view.evaluations:
                 first = load_assembled(self.store, view, 0) if system.t else assembled
-                self._measure(first, "start", 0)
+                self.store.add_many(self.name, self._measure(first, "start", 0))
             view = read_run(self.store, self.name)
             if view.evidence_spent:
                 system.ledger.load_state_dict({**system.ledger.state_dict(), "evidence": view.evidence_spent})
@@ -201,8 +201,8 @@ class Session:
         last = self._version(assembled, system.t, "accepted", {})
         if last["hash"] != self._head_hash:
             self._add_versions([last])
-        self._measure(assembled, "evolved", self._head)
-        self.store.add(self.name, "finished", {"errors": system.errors})
+        measured = self._measure(assembled, "evolved", self._head) if self.final else []
+        self.store.add_many(self.name, [*measured, ("finished", {"errors": system.errors})])
 
     # --- what is written ---
 
@@ -275,10 +275,8 @@ class Session:
             f"(`evolvent gc` helps), then `evolvent resume {self.name}`"
         )
 
-    def _measure(self, assembled: Assembled, name: str, version: int | None) -> None:
-        """Evaluate on the test split; its spending goes to the account `evidence`."""
-        if not self.final:
-            return
+    def _measure(self, assembled: Assembled, name: str, version: int | None) -> list[tuple[str, dict[str, Any]]]:
+        """Evaluate on the test split, as events; the spending goes to the account `evidence`."""
         self.say(f"measuring the {'start' if name == 'start' else 'evolved'} model on the test split")
         ledger = assembled.system.ledger
         before = dict(ledger.spent.get("evidence", {}))
@@ -287,7 +285,7 @@ class Session:
         found, samples = measure(subject)
         spent = {unit: amount - before.get(unit, 0.0) for unit, amount in ledger.spent["evidence"].items()}
         event = {"name": name, "version": version, "result": found, "spent": {u: x for u, x in spent.items() if x}}
-        self.store.add_many(self.name, [("samples", {"name": name, "problems": samples}), ("evaluation", event)])
+        return [("samples", {"name": name, "problems": samples}), ("evaluation", event)]
 
     # --- one process at a time, and how to stop it ---
 

@@ -1,0 +1,333 @@
+"""What happened, and how to go back: `runs`, `lineage`, `diff`, `rollback`, `export`, `report`, `gc`."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from evolvent.cli.options import emit, json_option, open_store, store_option
+
+
+def console() -> Any:
+    """For tables: as wide as the terminal, or 140 columns in a file or pipe."""
+    from rich.console import Console
+
+    made = Console(highlight=False)
+    return made if made.is_terminal else Console(highlight=False, width=140)
+
+
+def table(*columns: str) -> Any:
+    """A plain table."""
+    from rich.table import Table
+
+    made = Table(box=None, padding=(0, 2, 0, 0))
+    for name in columns:
+        made.add_column(name, overflow="fold")
+    return made
+
+
+def when(seconds: float) -> str:
+    """`2026-03-01 14:05`, local time."""
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
+
+
+def change(evaluations: dict[str, Any], key: str = "sampled") -> str:
+    """`18.5 -> 41.2`: test accuracy in per cent, before and after."""
+    found = [f"{100 * evaluations[n]['evaluation'][key]['mean']:.1f}" for n in ("start", "evolved") if n in evaluations]
+    return " -> ".join(found)
+
+
+@click.command()
+@store_option
+@json_option
+def runs(store_: str, as_json: bool) -> None:
+    """The runs in the store, the latest last.
+
+    A run whose process was killed counts as interrupted; `evolvent resume RUN` carries it on.
+    """
+    from evolvent.lineage.runs import list_runs
+
+    views = list_runs(open_store(store_, create=False))
+    rows = []
+    for v in views:
+        gates = [x.evidence["gate/accuracy"] for x in v.versions if "gate/accuracy" in x.evidence]
+        rows.append(
+            {
+                "run": v.name,
+                "recipe": v.spec["recipe"],
+                "task": v.spec["task"],
+                "model": v.spec["model"],
+                "seed": v.spec["seed"],
+                "status": v.status,
+                "steps": max(v.steps, default=-1) + 1,
+                "budget": v.spec["budget"],
+                "head": v.head,
+                "gate_accuracy": gates[-1] if gates else None,
+                "test": {n: v.evaluations[n]["evaluation"] for n in v.evaluations},
+                "created": v.created,
+                "updated": v.updated,
+                "notes": v.notes,
+            }
+        )
+    if as_json:
+        emit(rows)
+        return
+    if not rows:
+        click.echo("no runs yet; begin with: evolvent run grpo --task countdown --model tiny")
+        return
+    shown = table("run", "recipe", "task", "model", "status", "steps", "gate", "test, sampled %", "begun")
+    for row, v in zip(rows, views, strict=True):
+        gate = row["gate_accuracy"]
+        model = Path(row["model"]).name if "/" in row["model"] and "://" not in row["model"] else row["model"]
+        shown.add_row(
+            v.name,
+            row["recipe"],
+            row["task"],
+            model,
+            v.status,
+            f"{row['steps']} of {v.spec['budget']}" if v.status != "finished" else str(row["steps"]),
+            "" if gate is None else f"{gate:.3f}",
+            change(v.evaluations),
+            when(v.created),
+        )
+    console().print(shown)
+
+
+@click.command()
+@click.argument("run")
+@store_option
+@json_option
+def lineage(run: str, store_: str, as_json: bool) -> None:
+    """The versions of a run as a tree: where each comes from, the evidence, and what the gate said.
+
+    A version is what a gate decided on. Numbers never repeat; the head (*) is what export, try, serve and resume use.
+    """
+    from evolvent.lineage.runs import read_run
+
+    store = open_store(store_, create=False)
+    view = read_run(store, run)
+    measured = {number: name for name, number in view.measured.items()}
+    rows: list[dict[str, Any]] = [
+        {
+            "version": v.number,
+            "step": v.step,
+            "parents": list(v.parents),
+            "verdict": v.verdict,
+            "head": v.number == view.head,
+            "stored": v.hash is not None and store.objects.has(v.hash),
+            "hash": v.hash,
+            "evidence": v.evidence,
+            "measured": measured.get(v.number),
+            "time": v.time,
+        }
+        for v in view.versions
+    ]
+    going_back = [{"from": r.source, "to": r.to, "time": r.time} for r in view.rollbacks]
+    if as_json:
+        emit({"run": view.name, "head": view.head, "versions": rows, "rollbacks": going_back})
+        return
+    out = console()
+    out.print(f"[bold]{view.name}[/bold]: {view.spec['recipe']} on {view.spec['task']}, {view.status}")
+    out.print(tree(view, {row["version"]: row for row in rows}))
+    for r in view.rollbacks:
+        out.print(f"rolled back from version {r.source} to version {r.to} on {when(r.time)}")
+    out.print("* head: what export, try, serve and resume use; `evolvent rollback RUN VERSION` moves it")
+
+
+def tree(view: Any, rows: dict[int, dict[str, Any]]) -> Any:
+    """The versions, each below the one that it comes from; a line of descent without branches stays at one depth."""
+    from rich.tree import Tree
+
+    children: dict[int | None, list[int]] = {}
+    for row in rows.values():
+        parent = next((p for p in row["parents"] if p in rows), None)
+        children.setdefault(parent, []).append(row["version"])
+    root = Tree("", hide_root=True)
+    waiting = [(number, root) for number in reversed(children.get(None, []))]
+    while waiting:
+        number, below = waiting.pop()
+        node = below.add(version_line(rows[number], view.measured, view.evaluations))
+        following = children.get(number, [])
+        alone = [n for n in following if rows[n]["verdict"] != "refused"]
+        for n in reversed(following):
+            waiting.append((n, below if alone == [n] and len(following) == 1 else node))
+    return root
+
+
+def version_line(row: dict[str, Any], measured: dict[str, int], evaluations: dict[str, Any]) -> str:
+    """One version in a line."""
+    style = {"refused": "red", "start": "cyan"}.get(row["verdict"], "green")
+    parts = [f"{'[bold]*[/bold] ' if row['head'] else ''}version {row['version']}, step {row['step']}"]
+    parts.append(f"[{style}]{row['verdict']}[/{style}]")
+    parts += [f"{k.rpartition('/')[2]} {v:.3f}" for k, v in row["evidence"].items() if not k.endswith("accepted")]
+    for name, number in measured.items():
+        if number == row["version"]:
+            e = evaluations[name]["evaluation"]
+            parts.append(f"test: greedy {100 * e['greedy']['mean']:.1f} %, sampled {100 * e['sampled']['mean']:.1f} %")
+    if not row["stored"]:
+        parts.append("weights not kept" if row["verdict"] == "refused" else "weights removed")
+    return "  ".join(parts)
+
+
+@click.command()
+@click.argument("a")
+@click.argument("b")
+@store_option
+@json_option
+def diff(a: str, b: str, store_: str, as_json: bool) -> None:
+    """What differs between two runs, or two versions written as RUN:VERSION.
+
+    \b
+    evolvent diff grpo-countdown-1 dapo-countdown-1
+    evolvent diff last:0 last:250
+    """
+    from evolvent.lineage.diff import compare
+
+    found = compare(open_store(store_, create=False), a, b)
+    if as_json:
+        emit(found)
+        return
+    out = console()
+    for title in ("run", "settings", "environment"):
+        if found[title]:
+            rows = table(title, a, b)
+            for key, (x, y) in found[title].items():
+                rows.add_row(key, "" if x is None else str(x), "" if y is None else str(y))
+            out.print(rows)
+            out.print()
+    for side, name in (("a", a), ("b", b)):
+        for op in found["recipes"][side]:
+            out.print(f"only {name} has  {op}", markup=False)
+    if found["figures"]:
+        rows = table("figure", a, b)
+        for key, value in found["figures"].items():
+            if "b - a" in key:
+                rows.add_row(key, "", interval(value, signed=True))
+            else:
+                rows.add_row(key, *(interval(x) for x in value))
+        out.print(rows)
+        out.print()
+    rows = table("spent", a, b)
+    for unit, (x, y) in found["spent"].items():
+        if x or y:
+            rows.add_row(unit.replace("_", " "), f"{x:,.0f}", f"{y:,.0f}")
+    out.print(rows)
+    weights = found["weights"]
+    if weights.get("same"):
+        out.print("weights: the same")
+    elif "why" in weights:
+        out.print(f"weights: not compared ({weights['why']})")
+    else:
+        most = ", ".join(f"{n} {x:.3g}" for n, x in weights["most_changed"].items())
+        out.print(f"weights: {weights['l2']:.4g} apart, {weights['relative']:.2%} of their size; most: {most}")
+
+
+def interval(value: Any, signed: bool = False) -> str:
+    """A figure, or a mean with its interval, in per cent."""
+    if value is None:
+        return ""
+    if not isinstance(value, list | tuple):
+        return f"{value:.3f}"
+    sign = "+" if signed else ""
+    mean, low, high = (f"{100 * x:{sign}.1f}" for x in value)
+    return f"{mean} % [{low}, {high}]"
+
+
+@click.command()
+@click.argument("run")
+@click.argument("version", type=int)
+@store_option
+@json_option
+def rollback(run: str, version: int, store_: str, as_json: bool) -> None:
+    """Go back to an earlier version: export, try, serve and resume start there from now on.
+
+    Nothing is deleted. To undo it, roll back to the newer number.
+    """
+    from evolvent.lineage.rollback import go_back
+
+    done = go_back(open_store(store_, create=False), run, version)
+    if as_json:
+        emit(done)
+        return
+    click.echo(
+        f"The head of {done['run']} is now version {version} (step {done['step']}); it was version {done['before']}.\n"
+        f"export, try, serve and `evolvent resume {done['run']}` start there; the curves stay as they are.\n"
+        f"Undo: evolvent rollback {done['run']} {done['before']}"
+    )
+
+
+@click.command()
+@click.argument("run")
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--version", "number", type=int, help="a version of `evolvent lineage RUN` (default: the head)")
+@click.option("--adapter", is_flag=True, help="only the LoRA adapter, in PEFT's format")
+@click.option("--role", help="which role's adapter, where there are several (default: the one that solves the task)")
+@store_option
+def export(run: str, folder: Path, number: int | None, adapter: bool, role: str | None, store_: str) -> None:
+    """Write an evolved model as a Hugging Face folder, which `transformers` loads; adapters are merged in.
+
+    \b
+    evolvent export last my-model
+    evolvent export last my-adapter --adapter --version 120
+    """
+    from evolvent.lineage.export import export_version
+
+    done = export_version(open_store(store_, create=False), run, folder, number, adapter, role)
+    what = "adapter" if adapter else "model"
+    click.echo(f"Wrote the {what} of {done.run}, version {done.version} (step {done.step}), to {folder}")
+    if not adapter:
+        click.echo(f"Use it: evolvent try {folder} · evolvent run grpo --model {folder} · AutoModelForCausalLM")
+
+
+@click.command()
+@click.argument("run")
+@click.option("--open", "show", is_flag=True, help="show it in the browser")
+@click.option("--out", type=click.Path(path_type=Path), help="where to write it (default: in the run's folder)")
+@store_option
+def report(run: str, show: bool, out: Path | None, store_: str) -> None:
+    """One HTML page about a run that holds everything: curves, samples before and after, spending, how to repeat it."""
+    from evolvent.lineage.report import write_report
+
+    path = write_report(open_store(store_, create=False), run, out)
+    click.echo(path)
+    if show:
+        click.launch(str(path))
+
+
+@click.command()
+@click.option(
+    "--keep-last", default=3, show_default=True, type=click.IntRange(0), help="accepted versions kept per run"
+)
+@click.option("--dry-run", is_flag=True, help="say what would be removed, and remove nothing")
+@store_option
+@json_option
+def gc(keep_last: int, dry_run: bool, store_: str, as_json: bool) -> None:
+    """Free disk space: weights of versions that no run needs, and files that dead processes left.
+
+    Starts, heads and all that was measured on the test split stay, and so do all events, curves and reports.
+    """
+    from evolvent.lineage.gc import sweep
+
+    swept = sweep(open_store(store_, create=False), keep_last, dry_run)
+    if as_json:
+        emit({**vars(swept), "dry_run": dry_run})
+        return
+    would = "would remove" if dry_run else "removed"
+    for name, numbers in swept.versions.items():
+        click.echo(f"{would} the weights of {name}, versions {', '.join(map(str, sorted(numbers)))}")
+    if swept.unnamed or swept.temporary:
+        click.echo(f"{would} {swept.unnamed} files that no version names and {swept.temporary} unfinished ones")
+    click.echo(f"{'would free' if dry_run else 'freed'} {size(swept.freed)}; {size(swept.kept)} of weights stay")
+
+
+def size(count: int) -> str:
+    """Bytes for reading."""
+    amount = float(count)
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if amount < 1000 or unit == "GB":
+            return f"{amount:.0f} {unit}" if unit == "bytes" else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return ""

@@ -1,0 +1,91 @@
+"""Write a version for use elsewhere: a Hugging Face folder, or an adapter in PEFT's format, with a card."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from evolvent.core.errors import UserError, unknown
+from evolvent.lineage.runs import RunView, Version, read_run
+from evolvent.lineage.store import Store
+from evolvent.lineage.versions import chosen, load_version
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written."""
+
+    run: str
+    version: int
+    step: int
+
+
+def export_version(
+    store: Store, run: str, folder: Path, number: int | None = None, adapter: bool = False, role: str | None = None
+) -> Exported:
+    """Write a version (None: the head) to a new folder, whole or not at all; `UserError` if something is there."""
+    if folder.exists() and (folder.is_file() or any(folder.iterdir())):
+        raise UserError(f"{folder} is there already and nothing is overwritten; choose another folder")
+    view = read_run(store, run)
+    version = chosen(view, number)
+    policy = load_version(store, view, version.number)
+    if role is not None:
+        if role not in policy.adapters:
+            raise unknown("adapter", role, policy.adapters, f"this run has {', '.join(policy.adapters) or 'none'}")
+        policy.activate(role)
+    if adapter and policy.active is None:
+        raise UserError(f"run {view.name} trained all weights and has no adapter; export it without --adapter")
+    part = folder.with_name(folder.name + ".part")
+    shutil.rmtree(part, ignore_errors=True)
+    try:
+        if adapter:
+            from evolvent.models.lora import save_adapter
+
+            save_adapter(policy, str(policy.active), part)
+        else:
+            policy.save(part)
+        (part / "README.md").write_text(card(view, version, adapter))
+        if folder.is_dir():
+            folder.rmdir()
+        part.rename(folder)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    return Exported(view.name, version.number, version.step)
+
+
+def card(view: RunView, version: Version, adapter: bool) -> str:
+    """A model card: where the weights come from, and what was measured."""
+    spec = view.spec
+    what = "A LoRA adapter" if adapter else "A model"
+    lines = [
+        "---",
+        "library_name: " + ("peft" if adapter else "transformers"),
+        "tags: [evolvent]",
+        "---",
+        f"# {view.name}, version {version.number}",
+        "",
+        f"{what} evolved with evolvent {view.environment.get('evolvent', '')}: recipe `{spec['recipe']}` on the task "
+        f"`{spec['task']}`, {version.step} steps, seed {spec['seed']}, from `{Path(spec['model']).name}`.",
+        "",
+        f"Command: `{view.command or 'evolvent run ' + spec['recipe'] + ' --task ' + spec['task']}`",
+    ]
+    rows = []
+    for name, number in view.measured.items():
+        if number in (version.number, view.versions[0].number):
+            e = view.evaluations[name]["evaluation"]
+            cells = [f"{100 * e[k]['mean']:.1f} [{100 * e[k]['low']:.1f}, {100 * e[k]['high']:.1f}]" for k in KEYS]
+            rows.append(f"| {'this model' if number == version.number else 'start model'} | {' | '.join(cells)} |")
+    if rows:
+        lines += [
+            "",
+            "Accuracy in % on problems of the test split, with 97.5 % intervals:",
+            "",
+            "| | greedy | sampled at temperature 1 | pass@16 |",
+            "|---|---|---|---|",
+            *rows,
+        ]
+    return "\n".join(lines) + "\n"
+
+
+KEYS = ("greedy", "sampled", "pass_at_k")
