@@ -252,5 +252,5 @@ def check_type(path: str, value: Any, annotation: Any) -> Any:
 
 
 def snake(name: str) -> str:
-    """CamelCase as snake_case."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+    """CamelCase as snake_case, KLPenalty as kl_penalty."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
