@@ -55,30 +55,31 @@ def play(part: Refill, informative: list[bool]) -> tuple[list[int], Step]:
 def test_it_asks_for_what_is_missing_until_the_batch_is_full() -> None:
     sizes, s = play(Refill(Source()), [True, False, False, True, False, True, True])
     assert sizes == [4, 2, 1]
-    assert s.metrics["passes"] == 3
+    assert s.metrics["asked"] == 7 / 4
     assert len(s.groups) == 7
 
 
 def test_a_full_batch_needs_one_pass() -> None:
-    assert play(Refill(Source()), [True] * 4)[0] == [4]
+    sizes, s = play(Refill(Source()), [True] * 4)
+    assert sizes == [4]
+    assert s.metrics["asked"] == 1
 
 
-def test_it_gives_up_after_so_many_passes() -> None:
-    sizes, s = play(Refill(Source(), passes=3), [False] * 99)
-    assert sizes == [4, 4, 4]
-    assert s.metrics["passes"] == 3
+def test_it_gives_up_at_so_many_times_the_problems() -> None:
+    assert play(Refill(Source(), most=3), [False] * 99)[0] == [4, 4, 4]
+    assert play(Refill(Source(), most=2), [True, True, False, False] + [False] * 99)[0] == [4, 2, 2]
 
 
-def test_one_pass_is_no_refill() -> None:
-    assert play(Refill(Source(), passes=1), [False] * 9)[0] == [4]
+def test_at_most_once_is_no_refill() -> None:
+    assert play(Refill(Source(), most=1), [False] * 9)[0] == [4]
 
 
 def test_an_inner_part_of_several_rounds_is_run_through() -> None:
     """New problems in the second round count; asking again for the same ones, as hints do, does not."""
-    assert play(Refill(Source(2, rounds=2), passes=2), [False] * 9)[0] == [2, 2, 2, 2]
-    assert play(Refill(Source(2, rounds=2, same=True), passes=2), [True, False, True, False])[0] == [2, 2]
+    assert play(Refill(Source(2, rounds=2), most=2), [False] * 9)[0] == [2, 2, 2, 2]
+    assert play(Refill(Source(2, rounds=2, same=True), most=2), [True, False, True, False])[0] == [2, 2]
 
 
-def test_at_least_one_pass() -> None:
-    with pytest.raises(UserError, match="passes"):
-        Refill(Source(), passes=0).check(None)
+def test_less_than_once_is_refused() -> None:
+    with pytest.raises(UserError, match="most"):
+        Refill(Source(), most=0).check(None)

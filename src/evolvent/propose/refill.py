@@ -15,12 +15,13 @@ from evolvent.learn.credit import with_signal
 class Refill:
     """Dynamic sampling (DAPO, arXiv 2503.14476, section 3.2): as many groups with a signal as the inner part asks for.
 
-    The inner part runs again, with new draws, for as many problems as are missing, at most `passes` times in all.
-    Groups without signal stay in the step: leave them out of the update with `credit.groups`.
+    The inner part runs again, with new draws, for as many problems as are missing; `most` times its number of problems
+    in all is the end. Groups without signal stay in the step: leave them out of the update with `credit.groups`.
+    Metric `asked` is the number of problems, relative to that of the inner part.
     """
 
     inner: Propose
-    passes: int = 10
+    most: int = 10
     signal: Callable[[list[Group]], list[Group]] = with_signal
 
     def __call__(self, s: Step) -> Iterator[list[Request]]:
@@ -31,17 +32,17 @@ class Refill:
             wanted += sum(r.problem.key not in seen for r in requests)  # later rounds may ask for the same ones again
             seen |= {r.problem.key for r in requests}
             yield requests
-        used = 1
-        while used < self.passes:
-            missing = wanted - len(self.signal(s.groups))
+        asked = wanted
+        while wanted > (found := len(self.signal(s.groups))):
+            missing = min(wanted - found, self.most * wanted - asked)
             if missing <= 0:
                 break
+            asked += missing
             for requests in self.inner(s):
                 yield requests[:missing]
-            used += 1
-        s.log("passes", used)
+        s.log("asked", asked / max(1, wanted))
 
     def check(self, system: object) -> None:
-        """At least one pass."""
-        if self.passes < 1:
-            raise UserError(f"propose.refill.passes must be at least 1, got {self.passes}")
+        """At least what the inner part asks for."""
+        if self.most < 1:
+            raise UserError(f"propose.refill.most must be at least 1, got {self.most}; 1 does not refill")

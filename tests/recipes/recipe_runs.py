@@ -1,0 +1,80 @@
+"""Short runs of recipes on a model that was trained for a few seconds, for the tests of the registry."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from evolvent.core.loop import System
+from evolvent.core.recipe import REGISTRY, Put, Recipe, show_path
+from evolvent.core.step import Step
+from evolvent.guard.gate import Watch
+from evolvent.keep.replay import Replay
+from evolvent.learn.evolution import LowRankES
+from evolvent.learn.policy_gradient import PolicyGradient
+from evolvent.learn.preference import Preference
+from evolvent.learn.supervised import Supervised
+from evolvent.propose.problems import Problems
+from evolvent.recipes import load_all
+from evolvent.recipes.policy_gradient.pipo import PolicyImprovement
+from evolvent.recipes.profiles import PROFILES
+from evolvent.run.assemble import Assembled, assemble
+from evolvent.run.spec import RunSpec
+from small_model import small_model
+
+TASK = "arith:1x1"
+PROFILES["short"] = {
+    Problems: {"problems": 6, "n": 4},
+    PolicyGradient: {"lr": 3e-3, "minibatches": 2, "warmup": 0},
+    Supervised: {"lr": 3e-3, "warmup": 0},
+    Preference: {"lr": 3e-3, "warmup": 0},
+    LowRankES: {"sigma": 0.1, "lr": 1e-2},
+    Watch: {"every": 2, "problems": 8},
+    PolicyImprovement: {"window": 1},
+    Replay: {"capacity": 4},
+}
+TASKS = {"spear": "calc:1x1"}  # the task that shows what a recipe does, where the usual one does not
+
+
+def build(composition: str, task: str = "", seed: int = 0, **settings: Any) -> Assembled:
+    """A system of small steps. Settings are paths with `__` for the dot: learn__lr=1e-3."""
+    task = task or TASKS.get(composition, TASK)
+    plain = {path.replace("__", "."): value for path, value in settings.items()}
+    return assemble(RunSpec(composition, task, small_model(), seed=seed, settings=plain, profile="short"))
+
+
+def steps(system: System, count: int) -> list[Step]:
+    """The steps of all roles, in order."""
+    return [s for _ in range(count) for s in system.step()]
+
+
+@contextmanager
+def without(name: str, path: str) -> Iterator[str]:
+    """A recipe less what it does at one path, as a recipe of its own for a while."""
+    original = load_all()[name]
+    ops = [strip(op, path) for op in original.ops]
+    kept = tuple(op for op in ops if op is not None)
+    assert kept != original.ops, f"{name} does nothing at {path}"
+    label = f"{name}-ablated"
+    REGISTRY[label] = dataclasses.replace(original, name=label, ops=kept)
+    try:
+        yield label
+    finally:
+        del REGISTRY[label]
+
+
+def strip(op: Any, path: str) -> Any:
+    """An operation less what it does at the path; None if nothing is left."""
+    if show_path(op.path) == path:
+        return None
+    if isinstance(op, Put):
+        fields = {n: v for n, v in op.fields.items() if show_path((*op.path, n)) != path}
+        return op if len(fields) == len(op.fields) else dataclasses.replace(op, fields=fields)
+    return op
+
+
+def learners(recipe: Recipe) -> bool:
+    """Whether anything in the recipe's plan learns."""
+    return any(op.path[1:] == ("learn",) for one in recipe.lineage for op in one.ops)

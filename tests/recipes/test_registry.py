@@ -1,0 +1,175 @@
+"""Every recipe of the registry on the real path: it takes steps, resumes to the same bits, and reads what it sets."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import dis
+import functools
+import inspect
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from recipe_runs import TASK, build, learners, steps
+
+from evolvent.core.build import Built, class_fields, function_fields
+from evolvent.core.recipe import SLOTS, Recipe
+from evolvent.lineage import pack
+from evolvent.recipes import load_all
+from evolvent.run.assemble import Assembled
+
+RECIPES = sorted(load_all())
+TIMES = ("seconds", "verifier_seconds")  # of the ledger; metrics of time begin with seconds/
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_it_takes_steps_and_learns(name: str) -> None:
+    made = build(name)
+    before = {k: v.clone() for k, v in made.policy.weights().items()}
+    taken = steps(made.system, 3)
+    numbers = {k: v for s in taken for k, v in s.metrics.items()}
+    assert all(math.isfinite(v) for v in numbers.values()), numbers
+    assert numbers["errors"] == 0
+    moved = any(not torch.equal(before[k], v) for k, v in made.policy.weights().items())
+    assert moved == learners(load_all()[name])
+    assert moved == (made.policy.version > 0)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_it_resumes_to_the_same_bits(name: str, tmp_path: Path) -> None:
+    whole, first = build(name), build(name)
+    steps(whole.system, 3)
+    steps(first.system, 2)
+    pack.save(tmp_path / "state", first.system.state_dict())
+    again = build(name)
+    again.system.load_state_dict(pack.load(tmp_path / "state"))
+    steps(again.system, 1)
+    assert differences(plain(whole), plain(again)) == []
+
+
+def plain(made: Assembled) -> Any:
+    """A system's state without its clocks."""
+    state = copy.deepcopy(made.system.state_dict())
+    for account in state["ledger"].values():
+        for unit in TIMES:
+            account.pop(unit, None)
+    return state
+
+
+def differences(a: Any, b: Any, path: str = "") -> list[str]:
+    """Paths at which two states are not the same, bit for bit."""
+    if dataclasses.is_dataclass(a) and not isinstance(a, type):
+        return differences(vars_of(a), vars_of(b), path)
+    if isinstance(a, dict):
+        keys = {*a, *b}
+        return [d for k in keys for d in differences(a.get(k), b.get(k), f"{path}/{k}")]
+    if isinstance(a, list | tuple):
+        if len(a) != len(b):
+            return [path]
+        return [d for i, (x, y) in enumerate(zip(a, b, strict=True)) for d in differences(x, y, f"{path}/{i}")]
+    if hasattr(a, "shape"):
+        same = torch.equal(torch.as_tensor(a), torch.as_tensor(b))
+        return [] if same else [path]
+    return [] if a == b or (a != a and b != b) else [path]
+
+
+def vars_of(record: Any) -> dict[str, Any]:
+    """Fields of a dataclass, slots included."""
+    return {f.name: getattr(record, f.name) for f in dataclasses.fields(record)}
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_it_says_where_it_comes_from(name: str) -> None:
+    recipe = load_all()[name]
+    assert recipe.title
+    assert recipe.doc.split("\n")[0].endswith((".", ")"))
+    if recipe.paper.startswith("arXiv"):
+        assert re.search(r"\d{4}\.\d{5}", recipe.paper)[0] in recipe.doc  # type: ignore[index]
+    if recipe.parent is not None:
+        assert "no-change" in [r.name for r in recipe.lineage]
+
+
+# --- keys that nothing reads ---------------------------------------------------------------------------------------
+
+# read only if another setting, or what happens in the run, asks for it
+NOT_ALWAYS = {
+    "learn.divergence": "learn.kl is 0",
+    "judge.tries": "only proposals that parse are tried, and the small model makes none",
+    "keep.max_age": "only once the buffer is replayed",
+    "keep.warmup": "only once the buffer is replayed",
+}
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_every_field_of_every_part_is_read(name: str) -> None:
+    made = build(name, task=f"{TASK},1x1-chain")  # a level with shaping, too
+    read = {path: track(part) for path, part in made.system.parts.items()}
+    for role in made.system.roles.values():
+        for part in role.parts.values():
+            if hasattr(part, "setup"):
+                part.setup(role)
+    for _ in range(10):  # some parts wait for a few steps before they act
+        steps(made.system, 1)
+        idle = idle_fields(made, read)
+        if not idle:
+            break
+    assert idle == []
+
+
+def idle_fields(made: Assembled, read: dict[str, set[str]]) -> list[str]:
+    """Fields of parts that have not been read."""
+    idle = []
+    for built in made.built.values():
+        for path, part in built.parts.items():
+            slot = path.split("/")[-1].split(".")[0]
+            if slot in SLOTS:  # adapters and tasks of roles are read when the roles are made
+                fields = set(class_fields(type(part).__bases__[0])) - {"inner"} - read[path]
+                idle += [f"{path}.{f}" for f in sorted(fields) if f"{path}.{f}".split("/")[-1] not in NOT_ALWAYS]
+    return idle
+
+
+def track(part: Any) -> set[str]:
+    """The names that are read of a part from now on; its class becomes a subclass that takes note."""
+    names: set[str] = set()
+    kind = type(part)
+
+    def noted(self: Any, name: str) -> Any:
+        names.add(name)
+        return kind.__getattribute__(self, name)
+
+    object.__setattr__(part, "__class__", type(kind.__name__, (kind,), {"__getattribute__": noted}))
+    return names
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_every_parameter_of_every_function_is_used(name: str) -> None:
+    for built in build(name).built.values():
+        for function in functions(built):
+            plain = inspect.unwrap(function)  # the checks of shapes wrap it
+            used = {i.argval for i in dis.get_instructions(plain) if i.opname.startswith("LOAD")}
+            used |= {name for i in used if isinstance(i, tuple) for name in i}
+            assert set(function_fields(function)) <= used, function.__name__
+
+
+def functions(built: Built) -> list[Any]:
+    """The functions among the settings of a role."""
+    values = [s.value for s in built.settings] + [s.paper for s in built.settings]
+    plain = [v.func if isinstance(v, functools.partial) else v for v in values]
+    return [v for v in plain if hasattr(v, "__code__")]
+
+
+def test_the_baselines_are_there() -> None:
+    wanted = {
+        "reinforce", "rloo", "grpo", "dr-grpo", "dapo", "gspo", "cispo", "sft", "raft", "dpo", "best-of-n", "no-change"
+    }  # fmt: skip
+    assert wanted <= set(RECIPES)
+
+
+def test_every_recipe_is_short() -> None:
+    for recipe in load_all().values():
+        assert isinstance(recipe, Recipe)
+        assert len(Path(recipe.file).read_text().splitlines()) <= 400
