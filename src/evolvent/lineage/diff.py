@@ -39,7 +39,7 @@ def compare(store: Store, a: str, b: str) -> dict[str, Any]:
         "figures": figures(one, first, two, second),
         "spent": {
             unit: [spent(one, first).get(unit, 0.0), spent(two, second).get(unit, 0.0)]
-            for unit in spent(one, first) | spent(two, second)
+            for unit in {**spent(one, first), **spent(two, second)}
         },
         "weights": distance(store, one, first or chosen(one, None), two, second or chosen(two, None)),
     }

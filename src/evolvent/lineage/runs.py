@@ -54,7 +54,7 @@ class RunView:
     versions: list[Version] = field(default_factory=list)
     head: int | None = None
     rollbacks: list[Rollback] = field(default_factory=list)
-    resumed: list[int] = field(default_factory=list)  # steps at which the run was carried on
+    resumed: list[tuple[int, int]] = field(default_factory=list)  # (event, step) of each time it was carried on
     evaluations: dict[str, Any] = field(default_factory=dict)
     measured: dict[str, int] = field(default_factory=dict)  # evaluation -> the version that it is of
     samples: dict[str, Any] = field(default_factory=dict)
@@ -119,7 +119,7 @@ def _apply(view: RunView, event: Event) -> None:
             view.steps = {t: s for t, s in view.steps.items() if t < step}
             view.versions = [v for v in view.versions if v.step <= step or v.number == head]
             view.head = head
-            view.resumed.append(step)
+            view.resumed.append((event.id, step))
             if data.get("budget"):
                 view.spec = {**view.spec, "budget": data["budget"]}
         case "step":

@@ -12,7 +12,7 @@ import evolvent
 from evolvent.core.build import Builder, Setting
 from evolvent.core.errors import unknown
 from evolvent.core.loop import everyone
-from evolvent.core.recipe import ROOT, SLOTS, Put, Recipe, compile_plan, describe, parse_composition, show_path
+from evolvent.core.recipe import FIXTURES, ROOT, SLOTS, Put, Recipe, compile_plan, describe, parse_composition, show_path
 from evolvent.recipes import load_all, resolve
 from evolvent.recipes.profiles import PROFILES
 
@@ -89,7 +89,7 @@ def settings_of(composition: str, settings: Mapping[str, Any], take: Mapping[str
         raise unknown("profile", profile, PROFILES, "profiles: " + ", ".join(PROFILES))
     plan = compile_plan(resolve(composition), load_all(), settings, take)
     builder = Builder(plan, PROFILES[profile], profile)
-    built = [builder.role(name, dict.fromkeys(SLOTS)) for name in plan.roles]
+    built = [builder.role(name, dict.fromkeys((*SLOTS, *FIXTURES))) for name in plan.roles]
     built.append(builder.role(ROOT, {"turns": everyone}))
     builder.finish()
     return [s for b in built for s in b.settings]

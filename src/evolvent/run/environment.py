@@ -45,14 +45,24 @@ def environment() -> dict[str, object]:
 
 def describe_plan(assembled: Assembled) -> dict[str, Any]:
     """The recipes with their patches, and every value beside the paper's: what a report says even if recipes change."""
-    from evolvent.core.recipe import describe, show_path
-    from evolvent.recipes.catalogue import op_line
+    from evolvent.core.recipe import USER, describe, show_path
+    from evolvent.recipes.catalogue import op_line, settings_of
 
-    plan = assembled.plan
-    settings = [s for built in assembled.built.values() for s in built.settings]
+    plan, spec = assembled.plan, assembled.spec
+    base = {s.path: s for s in settings_of(spec.recipe, {}, spec.take, assembled.profile)}
+    values = []
+    for s in (s for built in assembled.built.values() for s in built.settings):
+        unset = base.get(s.path)
+        if s.value is not None or (unset and unset.value is not None):
+            row = {"path": show_path(s.path), "value": describe(s.value), "origin": s.origin}
+            row["paper"] = describe(unset.paper) if unset else None
+            row["profile"] = describe(unset.value) if unset and unset.origin.startswith("profile") else None
+            row["user"] = describe(s.value) if s.origin == USER else None
+            values.append(row)
     return {
         "name": plan.name,
         "profile": assembled.profile,
+        "parameters": assembled.policy.size,
         "recipes": [
             {
                 "name": r.name,
@@ -64,10 +74,5 @@ def describe_plan(assembled: Assembled) -> dict[str, Any]:
             }
             for r in plan.recipes
         ],
-        "parameters": assembled.policy.size,
-        "values": [
-            {"path": show_path(s.path), "paper": describe(s.paper), "value": describe(s.value), "origin": s.origin}
-            for s in settings
-            if s.value is not None or s.paper is not None
-        ],
+        "values": values,
     }
