@@ -9,7 +9,7 @@ import json
 import re
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -136,7 +136,7 @@ class Store:
         """Append one event."""
         self.add_many(run, [(kind, data)])
 
-    def add_many(self, run: str, events: list[tuple[str, Mapping[str, Any]]]) -> None:
+    def add_many(self, run: str, events: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
         """Append several events in one transaction. Known secrets in them are replaced (`core.secrets`)."""
         now = time.time()
         rows = [{"run": run, "time": now, "kind": kind, "data": redact(json.dumps(data))} for kind, data in events]

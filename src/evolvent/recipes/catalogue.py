@@ -12,7 +12,17 @@ import evolvent
 from evolvent.core.build import Builder, Setting
 from evolvent.core.errors import unknown
 from evolvent.core.loop import everyone
-from evolvent.core.recipe import FIXTURES, ROOT, SLOTS, Put, Recipe, compile_plan, describe, parse_composition, show_path
+from evolvent.core.recipe import (
+    FIXTURES,
+    ROOT,
+    SLOTS,
+    Put,
+    Recipe,
+    compile_plan,
+    describe,
+    parse_composition,
+    show_path,
+)
 from evolvent.recipes import load_all, resolve
 from evolvent.recipes.profiles import PROFILES
 

@@ -54,7 +54,7 @@ def describe_plan(assembled: Assembled) -> dict[str, Any]:
     for s in (s for built in assembled.built.values() for s in built.settings):
         unset = base.get(s.path)
         if s.value is not None or (unset and unset.value is not None):
-            row = {"path": show_path(s.path), "value": describe(s.value), "origin": s.origin}
+            row: dict[str, Any] = {"path": show_path(s.path), "value": describe(s.value), "origin": s.origin}
             row["paper"] = describe(unset.paper) if unset else None
             row["profile"] = describe(unset.value) if unset and unset.origin.startswith("profile") else None
             row["user"] = describe(s.value) if s.origin == USER else None
