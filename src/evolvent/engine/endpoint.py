@@ -31,10 +31,10 @@ from evolvent.core.ledger import Ledger
 from evolvent.core.random import identifier
 from evolvent.core.records import Trajectory
 from evolvent.engine.base import Actor, Sampling
-from evolvent.engine.reply import read_choice, read_usage, spread
+from evolvent.engine.reply import read_choice, read_usage, short, spread
 from evolvent.engine.requests import Answer, RequestBranch, RequestTree
 from evolvent.engine.text import FixedPolicy, TextFormat
-from evolvent.engine.transport import Outcome, Pace, Replay, Secret, Transport, short
+from evolvent.engine.transport import Outcome, Pace, Replay, Secret, Transport
 
 OPENAI = "https://api.openai.com/v1"
 SEEDS = 2**31 - 1  # what every service accepts as a seed

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
 
 import numpy as np
+
+CHARACTERS_PER_TOKEN = 4  # for estimates, where a service does not report its usage
+LONGEST_PAUSE = 600.0  # seconds that a Retry-After is obeyed for
 
 Pairs = list[tuple[bytes, float]]  # text and log-prob of each token
 
@@ -87,3 +93,66 @@ def spread(text: str, pairs: Pairs) -> np.ndarray | None:
         made[owner[at]] += logprob
         at += len(token)
     return made if at >= len(whole) else None
+
+
+# --- usage, errors and waiting ---
+
+
+def counts(reply: Mapping[str, Any] | None) -> tuple[int, int] | None:
+    """Prompt and completion tokens, where a reply says both."""
+    usage = (reply or {}).get("usage")
+    found = [usage.get(n) if isinstance(usage, dict) else None for n in ("prompt_tokens", "completion_tokens")]
+    whole = [n for n in found if isinstance(n, int) and not isinstance(n, bool) and n >= 0]
+    return (whole[0], whole[1]) if len(whole) == 2 else None
+
+
+def guess(text: str) -> int:
+    """Roughly how many tokens a text has."""
+    return -(-len(text) // CHARACTERS_PER_TOKEN)
+
+
+def body_text(body: Mapping[str, Any]) -> str:
+    """The text that a request makes the model read."""
+    return str(body.get("prompt", "")) + "".join(str(m["content"]) for m in body.get("messages", ()))
+
+
+def reply_text(reply: Mapping[str, Any] | None) -> str:
+    """Whatever text a reply holds, well-formed or not."""
+    choices = (reply or {}).get("choices")
+    found = []
+    for choice in choices if isinstance(choices, list) else []:
+        if isinstance(choice, dict):
+            message = choice.get("message")
+            found += [choice.get("text"), message.get("content") if isinstance(message, dict) else None]
+    return "".join(t for t in found if isinstance(t, str))
+
+
+def short(text: str, size: int = 200) -> str:
+    """A text on one line, cut."""
+    text = " ".join(text.split())
+    return (text[:size] + "...") if len(text) > size else text or "(empty)"
+
+
+def message(text: str) -> str:
+    """What an error reply says."""
+    try:
+        error = json.loads(text)["error"]
+        return short(str(error["message"] if isinstance(error, dict) else error))
+    except (ValueError, KeyError, TypeError):
+        return short(text)
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds that a reply asks to wait, from Retry-After in seconds or as a date."""
+    text = headers.get("retry-after")
+    if text is None:
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        try:
+            at = parsedate_to_datetime(text)
+        except ValueError:
+            return None
+        seconds = (at.replace(tzinfo=at.tzinfo or UTC) - datetime.now(UTC)).total_seconds()
+    return min(max(seconds, 0.0), LONGEST_PAUSE) if seconds == seconds else None

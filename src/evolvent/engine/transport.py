@@ -9,27 +9,30 @@ from __future__ import annotations
 
 import asyncio
 import json
+import queue
 import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import httpx
 
 from evolvent.core.errors import UserError
 from evolvent.core.random import digest, stream
+from evolvent.engine.reply import body_text, counts, guess, message, reply_text, retry_after, short
 
 T = TypeVar("T")
 AGAIN = {408, 409, 425, 429, 500, 502, 503, 504, 529}  # statuses that another attempt may cure
-CHARACTERS_PER_TOKEN = 4  # for estimates, where a service does not report its usage
-LONGEST_PAUSE = 600.0  # seconds that a Retry-After is obeyed for
 
 
 class Replay(Protocol):
-    """A log of paid replies, by the hash of their request. Values are plain data for JSON."""
+    """A log of paid replies, by the hash of their request. Values are plain data for JSON.
+
+    Both are called in the thread that called the engine, `record` as soon as a reply has come. What failed is not
+    recorded: a run that goes on later asks again.
+    """
 
     def get(self, key: str, /) -> Mapping[str, Any] | None: ...
     def record(self, key: str, reply: Mapping[str, Any], /) -> None: ...
@@ -101,35 +104,6 @@ class Outcome:
         return reply
 
 
-def counts(reply: Mapping[str, Any] | None) -> tuple[int, int] | None:
-    """Prompt and completion tokens, where a reply says both."""
-    usage = (reply or {}).get("usage")
-    found = [usage.get(n) if isinstance(usage, dict) else None for n in ("prompt_tokens", "completion_tokens")]
-    whole = [n for n in found if isinstance(n, int) and not isinstance(n, bool) and n >= 0]
-    return (whole[0], whole[1]) if len(whole) == 2 else None
-
-
-def guess(text: str) -> int:
-    """Roughly how many tokens a text has."""
-    return -(-len(text) // CHARACTERS_PER_TOKEN)
-
-
-def body_text(body: Mapping[str, Any]) -> str:
-    """The text that a request makes the model read."""
-    return str(body.get("prompt", "")) + "".join(str(m["content"]) for m in body.get("messages", ()))
-
-
-def reply_text(reply: Mapping[str, Any] | None) -> str:
-    """Whatever text a reply holds, well-formed or not."""
-    choices = (reply or {}).get("choices")
-    found = []
-    for choice in choices if isinstance(choices, list) else []:
-        if isinstance(choice, dict):
-            message = choice.get("message")
-            found += [choice.get("text"), message.get("content") if isinstance(message, dict) else None]
-    return "".join(t for t in found if isinstance(t, str))
-
-
 @dataclass
 class Pace:
     """Spreads requests evenly over time, so that no more than so many requests and tokens a minute are sent."""
@@ -156,16 +130,23 @@ class Background:
     def __init__(self) -> None:
         self.loop: asyncio.AbstractEventLoop | None = None
 
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Wait for a coroutine; an interrupt cancels it."""
+    def run(self, work: Coroutine[Any, Any, T], news: queue.SimpleQueue[Any] | None = None) -> T:
+        """Wait for a coroutine, calling here what it puts into `news`; an interrupt cancels it."""
         if self.loop is None:
             self.loop = asyncio.new_event_loop()
             threading.Thread(target=self.loop.run_forever, name="endpoint", daemon=True).start()
+        news = news or queue.SimpleQueue()
         future = asyncio.run_coroutine_threadsafe(work, self.loop)
+        future.add_done_callback(lambda _: news.put(None))
         try:
+            while (call := news.get()) is not None:
+                call()
             return future.result()
         except BaseException:
             future.cancel()
+            while not news.empty():
+                if (call := news.get()) is not None:
+                    call()
             raise
 
     def close(self) -> None:
@@ -221,18 +202,25 @@ class Transport:
     # --- what engines call ---
 
     def get(self, path: str) -> tuple[int, str]:
-        """Status and text of one GET, tried once; `UserError` if nobody answers."""
+        """Status and text of one GET, tried once; if nobody answers, those of the log, else `UserError`."""
 
         async def work() -> tuple[int, str]:
             status, _, text = await self._once("GET", path, None)
             return status, text
 
+        key = self.key(path, {})
+        seen = self.replay.get(key) if self.replay is not None else None
         try:
-            return self._background.run(work())
+            status, text = self._background.run(work())
         except (httpx.TransportError, TimeoutError) as reason:
+            if seen is not None:
+                return int(seen["status"]), str(seen["text"])
             raise UserError(
                 f"no answer from {self.url} ({self.reason(reason)}): is the server running, and is this its address?"
             ) from None
+        if self.replay is not None and seen is None:
+            self.replay.record(key, {"status": status, "text": text})
+        return status, text
 
     def post_all(self, path: str, bodies: Sequence[Mapping[str, Any]]) -> tuple[list[Outcome | None], UserError | None]:
         """Outcomes in the order of the bodies; replies that were paid before come from the log.
@@ -246,6 +234,7 @@ class Transport:
                 if (seen := self.replay.get(key)) is not None:
                     outcomes[i] = Outcome(**seen)
         todo = [i for i, outcome in enumerate(outcomes) if outcome is None]
+        news: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
         async def work() -> None:
             gate = asyncio.Semaphore(self.concurrency)
@@ -253,8 +242,8 @@ class Transport:
             async def one(i: int) -> None:
                 async with gate:
                     outcome = outcomes[i] = await self._post(path, bodies[i], keys[i])
-                if self.replay is not None and outcome.calls:
-                    self.replay.record(keys[i], asdict(outcome))
+                if self.replay is not None and outcome.reply is not None:  # at once, but in the thread of whoever waits
+                    news.put(partial(self.replay.record, keys[i], asdict(outcome)))
 
             async with asyncio.TaskGroup() as group:
                 for i in todo:
@@ -263,7 +252,7 @@ class Transport:
         self.lost = 0
         try:
             if todo:
-                self._background.run(work())
+                self._background.run(work(), news)
         except BaseExceptionGroup as group:
             found, other = group.split(UserError)
             if found is None or other is not None:
@@ -289,8 +278,10 @@ class Transport:
                 limits=httpx.Limits(max_connections=self.concurrency, max_keepalive_connections=self.concurrency),
                 trust_env=not local,
             )
+        content = None if body is None else json.dumps(body).encode()  # ASCII: a text may hold half a surrogate pair
+        headers = {"Content-Type": "application/json"} if content else None
         async with asyncio.timeout(self.timeout):
-            answer = await self._client.request(method, self.url + path, json=body)
+            answer = await self._client.request(method, self.url + path, content=content, headers=headers)
         return answer.status_code, answer.headers, self.secret.scrub(answer.text)
 
     async def _post(self, path: str, body: Mapping[str, Any], key: str) -> Outcome:
@@ -360,34 +351,3 @@ class Transport:
 
 
 now: Callable[[], float] = time.monotonic
-
-
-def short(text: str, size: int = 200) -> str:
-    """A text on one line, cut."""
-    text = " ".join(text.split())
-    return (text[:size] + "...") if len(text) > size else text or "(empty)"
-
-
-def message(text: str) -> str:
-    """What an error reply says."""
-    try:
-        error = json.loads(text)["error"]
-        return short(str(error["message"] if isinstance(error, dict) else error))
-    except (ValueError, KeyError, TypeError):
-        return short(text)
-
-
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds that a reply asks to wait, from Retry-After in seconds or as a date."""
-    text = headers.get("retry-after")
-    if text is None:
-        return None
-    try:
-        seconds = float(text)
-    except ValueError:
-        try:
-            at = parsedate_to_datetime(text)
-        except ValueError:
-            return None
-        seconds = (at - datetime.now(UTC)).total_seconds()
-    return min(max(seconds, 0.0), LONGEST_PAUSE) if seconds == seconds else None
