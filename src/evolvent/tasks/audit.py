@@ -29,11 +29,11 @@ from evolvent.tasks.probe import FULL, LONG, Sheet, answers, combined, find_gold
 
 Severity = Literal["ok", "warn", "fail", "skipped"]
 PROBLEMS = 32
-LOOKED_AT = 100  # problems of each split whose keys and prompts are compared; fewer where drawing is slow
-DRAWING = 1.0  # seconds that drawing them may take, roughly
-PATIENCE = 10.0  # seconds that the verdicts may take in all, roughly; slow verifiers are tried on fewer problems
-VERDICTS = 45  # that a problem takes
-SLOW = 1.0  # seconds for one verdict that are too many
+LOOKED_AT = 100  # problems of each split whose keys and prompts are compared
+SLOW_DRAW = 0.02  # seconds for a problem, above which no more of them are drawn than are tried
+SLOW_VERDICT = 0.02  # seconds for a verdict, above which only `FEW` problems are tried
+FEW = 4
+TOO_SLOW = 1.0  # seconds for one verdict that are worth a warning
 MOST_SHOWN = 60
 OPEN = "not made: the task is open-ended, a good answer is good for every problem"
 
@@ -109,19 +109,20 @@ def audit(task: Task, problems: int = PROBLEMS, seed: int = 0) -> Report:
 
 
 def _drawable(task: Task, problems: int, seed: int) -> int:
-    """How many problems of a split `DRAWING` allows, and at least half of those that are tried."""
+    """How many problems of each split are looked at."""
     begun = time.perf_counter()
-    found = distinct(task, "gate", 8, seed)
+    found = distinct(task, "gate", 4, seed)
     seconds = (time.perf_counter() - begun) / max(1, len(found))
-    return max(problems // 2, min(LOOKED_AT, int(DRAWING / (3 * seconds + 1e-9))))
+    return problems // 2 + 1 if seconds > SLOW_DRAW else max(LOOKED_AT, problems)
 
 
 def _affordable(task: Task, drawn: Sequence[Problem], problems: int) -> int:
-    """How many problems `PATIENCE` allows."""
+    """How many problems the verifier is tried on."""
+    score_all(task, [Attempt(drawn[0], "zzz")])  # whatever has to be set up first
     begun = time.perf_counter()
     score_all(task, [Attempt(p, "zzz") for p in drawn[:2]])
-    seconds = (time.perf_counter() - begun) / max(1, len(drawn[:2]))
-    return max(4, min(problems, int(PATIENCE / (VERDICTS * seconds + 1e-9))))
+    seconds = (time.perf_counter() - begun) / len(drawn[:2])
+    return min(problems, FEW) if seconds > SLOW_VERDICT else problems
 
 
 def _sample(drawn: dict[Split, list[Problem]], problems: int) -> list[Problem]:
@@ -237,7 +238,7 @@ def _long(sheet: Sheet) -> Check:
     score_all(sheet.task, attempts)
     seconds = (time.perf_counter() - begun) / max(1, len(attempts))
     found = f"{LONG} characters are judged in {seconds:.3f} s"
-    if seconds > SLOW:
+    if seconds > TOO_SLOW:
         return Check("long answers", "warn", found, "", "limit the length of what is parsed")
     return Check("long answers", "ok", found)
 
@@ -284,7 +285,7 @@ def _same_again(sheet: Sheet) -> Check:
 
 
 def _numbers(score: Score | VerifierError) -> Any:
-    return (score.outcome, score.shaping) if isinstance(score, Score) else None
+    return repr((score.outcome, score.shaping)) if isinstance(score, Score) else None
 
 
 def _constant(sheet: Sheet) -> Check:

@@ -123,10 +123,10 @@ def answers(sheet: Sheet, rng: np.random.Generator) -> Iterator[tuple[int, str, 
 
 
 def wrong_answers(sheet: Sheet) -> dict[int, list[str]]:
-    """For each problem the other problems' answers that earned nothing on it."""
+    """For each problem the other problems' answers that are wrong for it."""
     found: dict[int, list[str]] = {}
     for place, attempt, score in sheet.of("other"):
-        if score.outcome == 0:
+        if score.outcome < FULL:
             found.setdefault(place, []).append(attempt.completion)
     return found
 

@@ -108,7 +108,7 @@ class GymTask:
         try:
             self._try_out(first)
         except VerifierError as reason:
-            raise UserError(f"{reason}; the environment has to run before anything can learn in it") from None
+            raise UserError(str(reason)) from None
 
     def hook(self, name: str) -> Any:
         """A member of the environment, or else of the module that defines it, or None."""
@@ -123,6 +123,8 @@ class GymTask:
 
     def _try_out(self, made: Any) -> None:
         observation, _ = self.reset(made, 0)
+        if self.reset(made, 0)[0] != observation:
+            raise VerifierError(self.drifts(0))
         if not self.instructions + observation:
             raise UserError(f"{self.name}: the first observation is empty, and there are no `instructions`")
         space: Any = getattr(made, "action_space", None)
@@ -139,6 +141,13 @@ class GymTask:
         with guarded(f"{self.name}: reset(seed={seed}) failed"):
             observation, info = made.reset(seed=seed)
             return self.text(observation), info
+
+    def drifts(self, seed: int) -> str:
+        """What to say of an environment that does not begin as it did before."""
+        return (
+            f"{self.name}: reset(seed={seed}) gave another observation than before; all that is random in the "
+            "environment must come from that seed"
+        )
 
     def text(self, observation: Any) -> str:
         """An observation as text."""
@@ -267,10 +276,7 @@ class GymEpisode:
         weakref.finalize(self, task.give_back, self.made)
         observation, _ = task.reset(self.made, problem.data["seed"])
         if observation != problem.data["observation"]:
-            raise VerifierError(
-                f"{task.name}: reset(seed={problem.data['seed']}) gave another observation than before; all that is "
-                "random in the environment must come from that seed"
-            )
+            raise VerifierError(task.drifts(problem.data["seed"]))
 
     def respond(self, turn: str) -> Reply:
         """Step the environment."""

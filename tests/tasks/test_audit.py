@@ -1,0 +1,304 @@
+"""The audit finds what is wrong with a verifier, and nothing wrong with those that are right."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evolvent.core.errors import VerifierError
+from evolvent.core.records import Problem
+from evolvent.tasks.audit import Report, audit
+from evolvent.tasks.base import Demo, Piece, Reply, Score, Split, key_of, one_user, split_of
+from evolvent.tasks.extract import final_answer
+from evolvent.tasks.probe import turns_of
+from evolvent.tasks.registry import BUILT_IN, load_task
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "tasks"
+
+
+class Sums:
+    """Right in every way; each test breaks one thing."""
+
+    name = "sums"
+    categories: tuple[str, ...] = ("all",)
+    max_tokens = 8
+
+    def numbers(self, rng: np.random.Generator) -> tuple[int, int]:
+        return int(rng.integers(100, 999)), int(rng.integers(100, 999))
+
+    def draw(self, split: Split, rng: np.random.Generator, category: str | None = None) -> Problem:
+        while True:
+            a, b = self.numbers(rng)
+            key = key_of("sums", [a, b])
+            if split_of(key) == split:
+                return Problem(key, one_user(f"{a}+{b}="), {"answer": str(a + b)}, "all", self.name)
+
+    def judge(self, problem: Problem, completion: str) -> float:
+        return float(final_answer(completion) == problem.data["answer"])
+
+    def score(self, problem: Problem, completion: str) -> Score:
+        return Score(self.judge(problem, completion), final_answer(completion))
+
+    def gold(self, problem: Problem) -> Demo | None:
+        return [Piece(problem.data["answer"])]
+
+
+def severities(report: Report) -> dict[str, str]:
+    return {check.name: check.severity for check in report.checks}
+
+
+def test_nothing_is_wrong_with_a_good_task() -> None:
+    report = audit(Sums())
+    assert set(severities(report).values()) == {"ok"}
+    assert report.failed == []
+    assert report.first_failure() == ""
+    assert "nothing failed" in report.table()
+
+
+@pytest.mark.parametrize("name", [*BUILT_IN, "rg/products", "rg/spell_backward:1,2", "arith:2x1+countdown:2x20"])
+def test_the_tasks_that_ship_pass(name: str) -> None:
+    # the default level of this role takes a tenth of a second a problem
+    report = audit(load_task("revise:3x20" if name == "revise" else name), problems=16)
+    assert report.failed == []
+    assert severities(report)["gold"] == "ok"
+
+
+def test_the_same_seed_gives_the_same_report() -> None:
+    first, second = (audit(load_task("calc")).checks for _ in range(2))
+    without_time = [c for c in first if c.name != "long answers"]
+    assert without_time == [c for c in second if c.name != "long answers"]
+
+
+def broken(**members: Callable[..., Any]) -> Any:
+    return type("Broken", (Sums,), members)()
+
+
+def contains(self: Any, problem: Problem, completion: str) -> float:
+    return float(problem.data["answer"] in completion)
+
+
+def first_line(self: Any, problem: Problem, completion: str) -> float:
+    return float(completion.split("\n")[0] == problem.data["answer"])
+
+
+def starts(self: Any, problem: Problem, completion: str) -> float:
+    return float(completion.strip().startswith(problem.data["answer"]))
+
+
+def part_credit(self: Any, problem: Problem, completion: str) -> float:
+    gold = problem.data["answer"]
+    return 1.0 if completion == gold else len(gold) / len(completion) if gold in completion else 0.05
+
+
+def any_number(self: Any, problem: Problem, completion: str) -> float:
+    return float(completion.strip().isdecimal())
+
+
+def never(self: Any, problem: Problem, completion: str) -> float:
+    return 0.0
+
+
+def always(self: Any, problem: Problem, completion: str) -> float:
+    return 1.0
+
+
+def not_empty(self: Any, problem: Problem, completion: str) -> float:
+    return float(bool(completion.strip()))
+
+
+def empty_too(self: Any, problem: Problem, completion: str) -> float:
+    return float(completion.strip() in ("", problem.data["answer"]))
+
+
+def in_prompt_too(self: Any, problem: Problem, completion: str) -> float:
+    return float(completion in (problem.prompt[0].content, problem.data["answer"]))
+
+
+def not_a_number(self: Any, problem: Problem, completion: str) -> float:
+    return float("nan") if completion == "zzz" else float(completion == problem.data["answer"])
+
+
+def too_much(self: Any, problem: Problem, completion: str) -> float:
+    return 5.0 * (completion == problem.data["answer"])
+
+
+def fails(self: Any, problem: Problem, completion: str) -> float:
+    if not completion.strip().isdecimal():
+        raise VerifierError("no number")
+    return float(completion == problem.data["answer"])
+
+
+class Moody:
+    """A verifier with a memory."""
+
+    seen = 0
+
+    def __call__(self, problem: Problem, completion: str) -> float:
+        self.seen += 1
+        return float(completion == problem.data["answer"] and self.seen < 600)
+
+
+def wrong_gold(self: Any, problem: Problem) -> Demo:
+    return [Piece("the answer is " + problem.data["answer"])]
+
+
+def long_gold(self: Any, problem: Problem) -> Demo:
+    return [Piece("because\n" * 5), Piece(problem.data["answer"])]
+
+
+def shared(self: Any, split: Split, rng: np.random.Generator, category: str | None = None) -> Problem:
+    a, b = int(rng.integers(10)), int(rng.integers(10))
+    return Problem(key_of("sums", [a, b]), one_user(f"{a}+{b}="), {"answer": str(a + b)}, "all", self.name)
+
+
+def small_numbers(self: Any, rng: np.random.Generator) -> tuple[int, int]:
+    return int(rng.integers(100, 102)), int(rng.integers(10**6))
+
+
+def one_prompt(self: Any, split: Split, rng: np.random.Generator, category: str | None = None) -> Problem:
+    made = Sums.draw(self, split, rng, category)
+    return Problem(made.key, one_user(made.prompt[0].content[:3] + "?"), made.data, "all", self.name)
+
+
+def own_chance(self: Any, split: Split, rng: np.random.Generator, category: str | None = None) -> Problem:
+    return Sums.draw(self, split, np.random.default_rng(), category)
+
+
+def other_category(self: Any, split: Split, rng: np.random.Generator, category: str | None = None) -> Problem:
+    made = Sums.draw(self, split, rng, category)
+    return Problem(made.key, made.prompt, made.data, "hard", self.name)
+
+
+@pytest.mark.parametrize(
+    ("task", "names"),
+    [
+        (broken(judge=contains), {"two answers", "many answers", "long answers"}),
+        (broken(judge=first_line), {"two answers"}),
+        (broken(judge=starts), {"two answers", "long answers"}),
+        (broken(judge=any_number), {"other answers", "one answer"}),
+        (broken(judge=never), {"gold", "constant"}),
+        (
+            broken(judge=always),
+            {"garbage", "empty", "echo", "other answers", "one answer", "long answers", "constant"},
+        ),
+        (broken(judge=not_empty), {"garbage", "echo", "other answers", "one answer", "long answers"}),
+        (broken(judge=empty_too), {"empty"}),
+        (broken(judge=in_prompt_too), {"echo"}),
+        (broken(judge=not_a_number), {"values"}),
+        (broken(judge=too_much), {"values"}),
+        (broken(judge=fails), {"errors"}),
+        (broken(judge=Moody()), {"same twice"}),
+        (broken(gold=wrong_gold), {"gold"}),
+        (broken(draw=shared), {"splits"}),
+        (broken(draw=one_prompt), {"prompts"}),
+        (broken(draw=own_chance), {"draws"}),
+        (broken(draw=other_category), {"splits"}),
+    ],
+    ids=lambda x: "-".join(sorted(x)) if isinstance(x, set) else "",
+)
+def test_each_fault_fails_its_check(task: Any, names: set[str]) -> None:
+    report = audit(task)
+    failed = {check.name for check in report.failed}
+    assert names <= failed
+    if not names & {"garbage", "gold", "other answers", "splits", "prompts", "draws"}:
+        assert failed <= names | {"constant"}
+    assert report.first_failure()
+    assert all(check.finding and (check.remedy or check.name == "gold") for check in report.failed)
+
+
+def test_part_credit_in_the_outcome_is_a_warning() -> None:
+    report = audit(broken(judge=part_credit))
+    found = severities(report)
+    assert found["garbage"] == found["empty"] == found["two answers"] == "warn"
+    assert not report.failed
+
+
+def test_a_solution_that_does_not_fit_is_a_warning() -> None:
+    report = audit(broken(gold=long_gold))
+    assert severities(report)["length"] == "warn"
+    assert not report.failed
+
+
+def test_without_gold_the_report_says_what_was_not_tried() -> None:
+    found = severities(audit(broken(gold=lambda self, problem: None)))
+    skipped = {name for name, severity in found.items() if severity == "skipped"}
+    assert skipped == {"gold", "length", "other answers", "two answers", "many answers", "one answer"}
+    assert found["constant"] == "warn"  # nothing that was tried earned anything
+    assert found["garbage"] == "ok"
+
+
+class Doors(Sums):
+    """Two turns: the first opens the door, the second has to be the answer; the note carries what happened."""
+
+    max_turns = 2
+
+    class Room:
+        def __init__(self, answer: str) -> None:
+            self.answer, self.turns = answer, 0
+
+        def respond(self, turn: str) -> Reply:
+            self.turns += 1
+            if turn == "raise":
+                raise VerifierError("stuck")
+            return Reply("open", done=self.turns == 2, note={"said": turn})
+
+    def episode(self, problem: Problem) -> Any:
+        return self.Room(problem.data["answer"])
+
+    def gold(self, problem: Problem) -> Demo | None:
+        return [Piece("kn"), Piece("ock"), Piece("open", policy=False), Piece(problem.data["answer"])]
+
+
+def test_solutions_of_several_turns_are_played() -> None:
+    task = Doors()
+    problem = task.draw("train", np.random.default_rng(0))
+    assert turns_of(task.gold(problem) or []) == ["knock", problem.data["answer"]]
+    report = audit(task)
+    found = severities(report)
+    assert found["gold"] == "ok"
+    assert found["two answers"] == "skipped"
+    assert not report.failed
+
+
+def test_the_report_as_data_and_as_text() -> None:
+    report = audit(broken(judge=contains))
+    data = json.loads(json.dumps(report.as_dict()))
+    assert data["failed"] is True
+    assert {"name", "severity", "finding", "example", "remedy"} == set(data["checks"][0])
+    text = report.table()
+    assert "fail     two answers" in text
+    assert "-> take one final answer" in text
+    assert max(map(len, text.splitlines())) < 240
+
+
+def slow(self: Any, problem: Problem, completion: str) -> float:
+    time.sleep(0.021)
+    return Sums().judge(problem, completion)
+
+
+def test_a_slow_verifier_is_tried_on_fewer_problems() -> None:
+    report = audit(broken(judge=slow))
+    assert report.problems == 4
+    assert not report.failed
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "{0}/reverse.py",
+        "{0}/guess.py",
+        "{0}/sorted.jsonl",
+        "{0}/sorted.jsonl:{0}/sorted_reward.py",
+        "gym:{0}/corridor.py:Corridor",
+    ],
+)
+def test_the_examples_pass(spec: str) -> None:
+    report = audit(load_task(spec.format(EXAMPLES)), problems=16)
+    assert report.failed == []
+    assert severities(report)["gold"] == "ok"
