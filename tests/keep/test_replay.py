@@ -60,8 +60,7 @@ def test_a_full_buffer_is_replayed_once_with_advantages_over_the_median_group() 
 def test_what_is_no_longer_better_than_usual_is_not_replayed() -> None:
     part = Replay(capacity=2, warmup=0)
     step(part, 0, [row(0, 0.5), row(1, 0.9)], [0.1, 0.2])
-    for t in range(1, 4):
-        part.means.append(0.8)
+    part.means += [0.8] * 3
     s = step(part, 4, [row(9, 0.0)], [0.0])
     assert [t.uid for t in s.batches[1].rows] == [1]
 

@@ -10,8 +10,12 @@ import torch
 from recipe_runs import build, steps, without
 
 from evolvent.core.errors import UserError
+from evolvent.core.recipe import REGISTRY, recipe, wrap
 from evolvent.core.records import Problem
 from evolvent.core.step import Step
+from evolvent.judge.novelty import Novelty
+from evolvent.learn.credit import with_signal
+from evolvent.recipes import load_all
 from evolvent.tasks.arith import Arith
 from evolvent.tasks.base import Score
 
@@ -90,10 +94,6 @@ def distinct_scores(s: Step) -> float:
 
 def test_it_works_with_labels_too() -> None:
     """Around the verifier, novelty is within the right and within the wrong answers."""
-    from evolvent.core.recipe import REGISTRY, recipe, wrap
-    from evolvent.judge.novelty import Novelty
-    from evolvent.recipes import load_all
-
     recipe("novel-grpo", load_all()["grpo"], wrap("judge", Novelty))
     try:
         (s,) = steps(build("novel-grpo").system, 1)
@@ -110,7 +110,5 @@ def test_what_wants_an_outcome_is_refused(names: str) -> None:
 
 
 def test_the_refusal_names_the_part() -> None:
-    from evolvent.learn.credit import with_signal
-
     with pytest.raises(UserError, match=r"`credit` looks at the verifier's outcome \(with_signal\)"):
         build("ttrl", credit__groups=with_signal)

@@ -66,8 +66,9 @@ def test_arms_of_a_mixture() -> None:
 
 
 def test_it_composes_with_other_credit() -> None:
-    for names in ("dapo+sec", "nft+sec", "spear+sec", "sec+rloo"):
+    for names in ("dapo+sec", "nft+sec", "spear+sec", "evol-rl+sec"):
         made = build(names, TASK, propose__problems=8)
         steps(made.system, 2)
         values = made.system.parts["propose.choose"].values
-        assert values["1x1"] > values.get("6x1", 0.0) == 0.0
+        assert values["1x1"] > values.get("6x1", 0.0)
+        assert "evol-rl" in names or values.get("6x1", 0.0) == 0.0  # novelty gives a signal everywhere
