@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from evolvent.core.records import Group, Request
-from evolvent.core.role import Role
+from evolvent.core.role import Role, find_field
 from evolvent.core.step import Step
 from evolvent.tasks.base import distinct
 
@@ -30,14 +30,15 @@ def sign_flips(role: Role, t: int) -> float:
     Groups of the role's own size are cut from the 64, and given the role's own credit; rows without an advantage
     (the pivot of a median) are left out, as are rollouts that lie exactly at the oracle's mean.
     """
-    n = role.slots["propose"].n
+    n = find_field(role.slots["propose"], "n")
+    advantages = find_field(role.slots["credit"], "advantages")
     flipped = counted = 0
     for group in probe_groups(role, t, ORACLE, "sign-flips"):
         scores = np.array([x.score for x in group.valid])
         truth = np.sign(scores - scores.mean())
         for start in range(0, len(scores) - n + 1, n):
             part = Group(group.problem, group.valid[start : start + n])
-            signs = np.sign(role.slots["credit"].advantages([part])[0])
+            signs = np.sign(advantages([part])[0])
             counts = (signs != 0) & (truth[start : start + n] != 0)
             flipped += int((signs != truth[start : start + n])[counts].sum())
             counted += int(counts.sum())

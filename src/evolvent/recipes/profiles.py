@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from evolvent.judge.tools import ToolBonus
+from evolvent.keep.replay import Replay
 from evolvent.learn.policy_gradient import PolicyGradient
 from evolvent.learn.preference import Preference
 from evolvent.learn.supervised import Supervised
@@ -23,6 +25,8 @@ TINY: Profile = {
     PolicyGradient: {"lr": 3e-4, "kl": 0.0, "minibatches": 2, "warmup": 0},
     Supervised: {"lr": 3e-4, "epochs": 1, "warmup": 0},
     Preference: {"lr": 3e-4, "warmup": 0},
+    ToolBonus: {"decay": 60},
+    Replay: {"capacity": 256, "history": 2560, "warmup": 60},  # one step's trajectories, as in the paper; 80 steps
 }
 
 PROFILES: dict[str, Profile] = {"paper": PAPER, "tiny": TINY}

@@ -10,9 +10,9 @@ is still elected, but among those who gave it the unusual way is worth more, and
 (0.28) and an entropy bonus (0.003) let rare tokens live; KL 0.001, temperature 1, 64 votes of which the first 32 are
 trained on, 8 problems a step.
 
-Similarity is the cosine of embeddings of what the policy wrote, [0, 1]: hashed n-grams here, `--set
-judge.novelty.embed=evolvent.judge.embed:MiniLM` for sentence embeddings; the paper takes Qwen3-Embedding-4B. (The
-released code gives everyone -1 where only one of the group has an answer; here that one is the majority.)
+Similarity is the cosine of embeddings of what the policy wrote, cut at 0. The paper takes Qwen3-Embedding-4B; here it
+is hashed n-grams, or MiniLM with `judge.novelty.embed=evolvent.judge.embed:MiniLM`. (The released code gives everyone
+-1 where only one of the group has an answer; here that one is the majority.)
 """
 
 from evolvent.core.claim import claim, up
