@@ -33,19 +33,17 @@ from evolvent.engine.requests import Answer, RequestBranch, RequestTree
 from evolvent.models.policy import Policy
 
 FINISHED = {"stop": "end", "length": ""}  # vLLM's reasons; `length` is that of the request
+RANKS = (8, 16, 32, 64, 128, 256, 320, 512)  # what vLLM takes as the highest rank of adapters
 
 
 class VllmEngine:
     """Rolls out a `Policy` with vLLM.
 
     folder    where weights are handed over; as many bytes as the model (None: a temporary folder; /dev/shm is fast)
-    rank      the highest rank of the policy's adapters, where it has any
     settings  further arguments of `vllm.LLM`: tensor_parallel_size, gpu_memory_utilization, max_model_len, ...
     """
 
-    def __init__(
-        self, policy: Policy, ledger: Ledger, folder: Path | None = None, rank: int = 16, **settings: Any
-    ) -> None:
+    def __init__(self, policy: Policy, ledger: Ledger, folder: Path | None = None, **settings: Any) -> None:
         try:
             import vllm
         except ImportError:
@@ -58,6 +56,8 @@ class VllmEngine:
         source = policy.source
         if policy.adapters:
             self.offers |= {"adapters"}
+            highest = max(low.b.shape[-1] for name in policy.adapters for low in (policy.low(name) or {}).values())
+            rank = next((r for r in RANKS if r >= highest), highest)
             settings = {"enable_lora": True, "max_lora_rank": rank, "max_loras": len(policy.adapters)} | settings
         else:
             source = str(self.folder / "model")
