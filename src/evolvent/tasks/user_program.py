@@ -6,7 +6,6 @@ back. Standard library only, so that the user's own imports meet a clean interpr
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import difflib
 import importlib.util
@@ -39,7 +38,7 @@ class State:
     timeout = 10.0
     environments: dict[int, Any] = {}  # noqa: RUF012
     opened = 0
-    runner: asyncio.Runner | None = None
+    runner: Any = None
 
 
 def load(payload: dict[str, Any]) -> dict[str, Any]:
@@ -111,6 +110,8 @@ def wait(value: Any) -> Any:
     """The result of an async function, or the value itself."""
     if not inspect.isawaitable(value):
         return value
+    import asyncio  # three quarters of what it would take this process to start
+
     if State.runner is None:
         State.runner = asyncio.Runner()
 
@@ -271,6 +272,8 @@ def _plan(call: Call, row: Mapping[str, Any]) -> Callable[[Any], Arguments]:
 
 
 async def _gathered(call: Call, planned: list[Any]) -> list[Any]:
+    import asyncio
+
     async def called(plan: Any, item: Any) -> Any:
         try:
             first, rest = plan(item)
