@@ -138,7 +138,7 @@ def lineage(run: str, store_: str, as_json: bool) -> None:
 
 
 def tree(view: Any, rows: dict[int, dict[str, Any]]) -> Any:
-    """The versions, each below the one that it comes from; a line of descent without branches stays at one depth."""
+    """The versions, each below the one that it comes from; a line of descent that does not fork stays at one depth."""
     from rich.tree import Tree
 
     children: dict[int | None, list[int]] = {}
@@ -146,14 +146,16 @@ def tree(view: Any, rows: dict[int, dict[str, Any]]) -> Any:
         parent = next((p for p in row["parents"] if p in rows), None)
         children.setdefault(parent, []).append(row["version"])
     root = Tree("", hide_root=True)
-    waiting = [(number, root) for number in reversed(children.get(None, []))]
+    waiting = [(number, root, False) for number in reversed(children.get(None, []))]
     while waiting:
-        number, below = waiting.pop()
+        number, below, opens = waiting.pop()
         node = below.add(version_line(rows[number], view.measured, view.evaluations))
+        line = node if opens else below  # where a single successor goes on
         following = children.get(number, [])
-        alone = [n for n in following if rows[n]["verdict"] != "refused"]
+        standing = [n for n in following if rows[n]["verdict"] != "refused"]
         for n in reversed(following):
-            waiting.append((n, below if alone == [n] and len(following) == 1 else node))
+            alone = standing == [n]
+            waiting.append((n, line if alone else node, len(standing) > 1 and n in standing))
     return root
 
 

@@ -5,6 +5,7 @@ By hand because a chart must follow the reader's light or dark theme and shrink 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -93,6 +94,13 @@ def average(points: Sequence[Point], window: int) -> list[Point]:
     return found
 
 
+def between(points: Sequence[Point], cuts: Sequence[float]) -> list[list[Point]]:
+    """The points before, between and after some x; parts without points are left out."""
+    ends = [-math.inf, *sorted(cuts), math.inf]
+    parts = [[p for p in points if a < p[0] <= b] for a, b in itertools.pairwise(ends)]
+    return [p for p in parts if p]
+
+
 def thin(points: Sequence[Point], most: int = MOST_POINTS) -> list[Point]:
     """At most so many points: means of neighbours."""
     size = -(-len(points) // most)
@@ -139,7 +147,9 @@ def line_chart(
     for x, word in marks:
         place = x_axis.place(x, LEFT, WIDTH - RIGHT)
         out.append(f'<line class="mark" x1="{place:.1f}" x2="{place:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"/>')
-        out.append(f'<text class="tick" x="{place + 3:.1f}" y="{TOP + 9}">{escape(word)}</text>')
+        late = place > (LEFT + WIDTH) / 2
+        left, anchor = (place - 4, "end") if late else (place + 4, "start")
+        out.append(f'<text class="tick" x="{left:.1f}" y="{TOP + 9}" text-anchor="{anchor}">{escape(word)}</text>')
     for s in series:
         points = [p for p in s.points if math.isfinite(p[1])]
         if s.band:
@@ -150,8 +160,10 @@ def line_chart(
         drawn = " ".join(at(*p) for p in thin(points))
         out.append(f'<polyline class="{"raw" if smooth else "line"} {s.style}" points="{drawn}"/>')
         if smooth:
-            means = thin(average(points, max(3, len(points) // 12)))
-            out.append(f'<polyline class="line {s.style}" points="{" ".join(at(*p) for p in means)}"/>')
+            window = max(3, len(points) // 12)
+            for part in between(points, [x for x, _ in marks]):
+                means = thin(average(part, window))
+                out.append(f'<polyline class="line {s.style}" points="{" ".join(at(*p) for p in means)}"/>')
         for x, y in points if len(points) <= DOTS_UP_TO else ():
             cx, cy = at(x, y).split(",")
             kind = "dot" if s.dots or len(points) == 1 else "tip"
@@ -291,7 +303,7 @@ def share_bar(parts: Sequence[tuple[str, float]], label: str) -> Markup:
     for place, (name, amount) in enumerate(sorted(parts, key=lambda p: -p[1])):
         width = WIDTH * amount / total
         out.append(
-            f'<rect class="part p{place % 6}" x="{x:.1f}" y="2" width="{max(width - 1, 0.5):.1f}" height="18" rx="2">'
+            f'<rect class="part p{min(place, 5)}" x="{x:.1f}" y="2" width="{max(width - 1, 0.5):.1f}" height="18" rx="2">'
             f"<title>{escape(name)}: {percent(amount / total)}</title></rect>"
         )
         x += width

@@ -103,7 +103,7 @@ def interval(value: Any) -> Markup:
     mean, low, high = three(value)
     if not math.isfinite(mean):
         return Markup("not known")
-    return Markup(f'<b>{100 * mean:.1f} %</b> <span class="ci">[{100 * low:.1f}, {100 * high:.1f}]</span>')
+    return Markup(f'<b>{tenth(mean)} %</b> <span class="ci">[{tenth(low)}, {tenth(high)}]</span>')
 
 
 def points(value: Any) -> Markup:
@@ -113,8 +113,13 @@ def points(value: Any) -> Markup:
     mean, low, high = three(value)
     kind = "up" if low > 0 else "down" if high < 0 else "open"
     return Markup(
-        f'<b class="{kind}">{100 * mean:+.1f}</b> <span class="ci">[{100 * low:+.1f}, {100 * high:+.1f}]</span>'
+        f'<b class="{kind}">{tenth(mean, "+")}</b> <span class="ci">[{tenth(low, "+")}, {tenth(high, "+")}]</span>'
     )
+
+
+def tenth(share: float, sign: str = "") -> str:
+    """A share in per cent with one digit; never `-0.0`."""
+    return f"{round(100 * share, 1) + 0.0:{sign}.1f}"
 
 
 def three(value: Any) -> tuple[float, float, float]:
@@ -386,7 +391,7 @@ def stages(view: RunView) -> dict[str, Any] | None:
         return None
     order = sorted(totals.items(), key=lambda p: -p[1])
     whole_time = sum(totals.values()) or 1.0
-    rows = [{"stage": s, "seconds": x, "share": x / whole_time, "style": f"p{i % 6}"} for i, (s, x) in enumerate(order)]
+    rows = [{"stage": s, "seconds": x, "share": x / whole_time, "style": f"p{min(i, 5)}"} for i, (s, x) in enumerate(order)]
     return {"rows": rows, "svg": charts.share_bar(order, "Seconds by stage of the loop")}
 
 
