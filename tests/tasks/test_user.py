@@ -405,3 +405,10 @@ def test_bad_environments(make: Make, change: tuple[str, str], said: str) -> Non
 def test_a_reset_that_depends_on_more_than_the_row(make: Make) -> None:
     with pytest.raises(UserError, match=r"gave .* now and another text before"):
         make(TURNS.replace('f" {self.n}: "', "str(__import__('time').time_ns())"))
+
+
+def test_the_fingerprint_follows_the_problems_and_the_source(make: Make) -> None:
+    first = make(PROBLEMS + REWARD).fingerprint
+    assert make(PROBLEMS + REWARD).fingerprint == first
+    assert make(PROBLEMS + REWARD + "# a note\n").fingerprint != first
+    assert make(PROBLEMS.replace("40", "41") + REWARD).fingerprint != first

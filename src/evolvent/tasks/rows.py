@@ -287,6 +287,11 @@ class RowTask:
             problems.append(Problem(key_of_row(data), prompt, data, str(category) if categorised else ANY, self.name))
         return problems
 
+    @property
+    def fingerprint(self) -> str:
+        """Hash of the problems and their splits: a run that is resumed can tell whether the file has changed."""
+        return key_of("fingerprint", [[p.key for p in self._splits[split]] for split in SPLITS])
+
     def listed(self, split: Split) -> list[Problem]:
         """All problems of a split, in the order of the rows."""
         return list(self._splits[split])

@@ -17,7 +17,7 @@ from typing import Any
 from evolvent.core.errors import UserError, VerifierError, nearest
 from evolvent.core.records import Problem
 from evolvent.guard.process import Crashed, ProcessError, Raised, TimedOut, Worker
-from evolvent.tasks.base import SPLITS, Attempt, Demo, Piece, Reply, Score
+from evolvent.tasks.base import SPLITS, Attempt, Demo, Piece, Reply, Score, key_of
 from evolvent.tasks.extract import final_answer
 from evolvent.tasks.rows import MAX_TOKENS, Row, RowTask, load_rows, missing_file, read_rows
 
@@ -170,6 +170,11 @@ class UserTask(RowTask):
     def close(self) -> None:
         """End the file's process; it starts again when it is needed."""
         self.file.worker.close()
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of the problems, their splits, and the file with the functions (not of what that imports)."""
+        return key_of("fingerprint", [super().fingerprint, self.file.digest])
 
     def score(self, problem: Problem, completion: str) -> Score:
         """The verdict on one completion."""
