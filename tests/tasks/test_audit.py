@@ -141,7 +141,7 @@ class Moody:
 
     def __call__(self, problem: Problem, completion: str) -> float:
         self.seen += 1
-        return float(completion == problem.data["answer"] and self.seen < 600)
+        return float(completion == problem.data["answer"] and self.seen % 5)
 
 
 def wrong_gold(self: Any, problem: Problem) -> Demo:
@@ -206,7 +206,7 @@ def test_each_fault_fails_its_check(task: Any, names: set[str]) -> None:
     report = audit(task)
     failed = {check.name for check in report.failed}
     assert names <= failed
-    if not names & {"garbage", "gold", "other answers", "splits", "prompts", "draws"}:
+    if not names & {"garbage", "gold", "other answers", "splits", "prompts", "draws", "same twice"}:
         assert failed <= names | {"constant"}
     assert report.first_failure()
     assert all(check.finding and (check.remedy or check.name == "gold") for check in report.failed)

@@ -269,19 +269,17 @@ def _errors(sheet: Sheet) -> Check:
 
 
 def _same_again(sheet: Sheet) -> Check:
-    """Judge once more, in another order."""
-    order = [i for i, t in enumerate(sheet.tried) if isinstance(sheet.scores[i], Score) and len(t[3]) < LONG][::-1]
-    again = score_all(sheet.task, [sheet.tried[i][2] for i in order])
-    changed = [(i, new) for i, new in zip(order, again, strict=True) if _numbers(new) != _numbers(sheet.scores[i])]
+    """Judge the same attempts twice, the second time in the opposite order (rewards may compare those of a batch)."""
+    kept = zip(sheet.tried, sheet.scores, strict=True)
+    attempts = [t[2] for t, score in kept if isinstance(score, Score) and len(t[3]) < LONG]
+    first, again = score_all(sheet.task, attempts), score_all(sheet.task, attempts[::-1])[::-1]
+    changed = [i for i in range(len(attempts)) if _numbers(first[i]) != _numbers(again[i])]
     if not changed:
-        return Check("same twice", "ok", f"{len(order)} verdicts came out the same a second time")
-    i, new = changed[0]
-    before = sheet.scores[i].outcome  # type: ignore[union-attr]
-    after = new.outcome if isinstance(new, Score) else "an error"
-    found = f"{len(changed)} of {len(order)} verdicts came out differently a second time ({before} and then {after})"
-    return Check(
-        "same twice", "fail", found, _show(sheet.tried[i][2]), "no chance, clock or memory of earlier calls in rewards"
-    )
+        return Check("same twice", "ok", f"{len(attempts)} verdicts came out the same a second time")
+    outcomes = [s.outcome if isinstance(s, Score) else "an error" for s in (first[changed[0]], again[changed[0]])]
+    found = f"{len(changed)} of {len(attempts)} verdicts came out differently a second time"
+    example = f"{_show(attempts[changed[0]])}: {outcomes[0]} and then {outcomes[1]}"
+    return Check("same twice", "fail", found, example, "no chance, clock or memory of earlier calls in rewards")
 
 
 def _numbers(score: Score | VerifierError) -> Any:
