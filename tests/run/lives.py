@@ -32,30 +32,46 @@ class Life(NamedTuple):
     seconds: float
 
 
+def begin(args: list[str], before: Callable[[], None] = lambda: None, said: Path | None = None) -> int:
+    """Fork a process that runs the command line; its number. What it prints goes to the file `said`.
+
+    `before` is called in the process first. A fork spares the seconds that importing torch takes.
+    """
+    child = os.fork()
+    if child:
+        return child
+    code = 1
+    out = io.StringIO()
+    try:
+        torch.set_num_threads(1)
+        final.TEST_PROBLEMS, final.GATE_PROBLEMS, final.REMEMBERED_PROBLEMS = 30, 12, 6  # the same path, sooner
+        before()
+        with redirect_stdout(out), redirect_stderr(out):
+            main(args)
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 0
+    except BaseException:
+        out.write(traceback.format_exc())
+    finally:
+        if said is not None:
+            said.write_text(out.getvalue())
+        elif code not in (0, 130):
+            os.write(2, out.getvalue().encode())
+        os._exit(code)
+
+
+def end(child: int) -> Life:
+    """Wait for a process that `begin` made."""
+    _, status, usage = os.wait4(child, 0)
+    return Life(os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime)
+
+
 def live(args: list[str], kill_after: float | None = None, before: Callable[[], None] = lambda: None) -> Life:
     """Run the command line in a forked process; kill it after so many seconds of the processor.
 
-    `before` is called in the process first. A fork spares the seconds that importing torch takes, and time of the
-    processor does not depend on what else the machine is doing.
+    Time of the processor does not depend on what else the machine is doing.
     """
-    child = os.fork()
-    if child == 0:
-        code = 1
-        said = io.StringIO()
-        try:
-            torch.set_num_threads(1)
-            final.TEST_PROBLEMS, final.GATE_PROBLEMS, final.REMEMBERED_PROBLEMS = 30, 12, 6  # the same path, sooner
-            before()
-            with redirect_stdout(said), redirect_stderr(said):
-                main(args)
-        except SystemExit as end:
-            code = end.code if isinstance(end.code, int) else 0
-        except BaseException:
-            said.write(traceback.format_exc())
-        finally:
-            if code not in (0, 130):
-                os.write(2, said.getvalue().encode())
-            os._exit(code)
+    child = begin(args, before)
     while kill_after is not None:
         used = int(Path(f"/proc/{child}/schedstat").read_text().split()[0]) / 1e9
         if used >= kill_after:
@@ -65,8 +81,7 @@ def live(args: list[str], kill_after: float | None = None, before: Callable[[], 
         if done:
             return Life(os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime)
         time.sleep(0.001)
-    _, status, usage = os.wait4(child, 0)
-    return Life(os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime)
+    return end(child)
 
 
 def record(store: Path, name: str) -> dict[str, Any]:
