@@ -38,8 +38,6 @@ class SimulatedPolicy(FixedPolicy):
     spread            standard deviation of a problem's difficulty within its category
     """
 
-    size = 0
-
     def __init__(
         self,
         task: Task,

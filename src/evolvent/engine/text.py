@@ -79,7 +79,7 @@ class FixedPolicy:
     """
 
     version = 0
-    size: int | None = None  # number of parameters: unknown
+    size = 0  # number of parameters that are here, to be trained and saved
     adapters: tuple[str, ...] = ()
     active: str | None = None
 
