@@ -100,7 +100,7 @@ class ChatFormat:
         a row become one where it wants the roles to take turns.
         """
         if not self.templated:
-            return self._plain("\n\n".join(m.content for m in messages) + "\n")
+            return self.raw("\n\n".join(m.content for m in messages) + "\n")
         plain = [{"role": m.role, "content": m.content} for m in messages]
         reason: Exception | None = None
         for variant in (plain, without_system(plain), taking_turns(without_system(plain))):
@@ -159,7 +159,7 @@ class ChatFormat:
         )  # fmt: skip
         return list(made)
 
-    def _plain(self, text: str) -> list[int]:
+    def raw(self, text: str) -> list[int]:
         """Tokens with what the tokenizer puts before every text, and nothing after it."""
         bare, whole = self.encode(text), list(self.tokenizer.encode(text))
         for start in range(len(whole) - len(bare) + 1):
