@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evolvent.core.errors import VerifierError
+from evolvent.core.errors import UserError, VerifierError
 from evolvent.core.records import Problem
 from evolvent.tasks.audit import Report, audit
 from evolvent.tasks.base import Demo, Piece, Reply, Score, Split, key_of, one_user, split_of
@@ -210,6 +210,15 @@ def test_each_fault_fails_its_check(task: Any, names: set[str]) -> None:
         assert failed <= names | {"constant"}
     assert report.first_failure()
     assert all(check.finding and (check.remedy or check.name == "gold") for check in report.failed)
+
+
+def no_problem(self: Any, split: Split, rng: np.random.Generator, category: str | None = None) -> Problem:
+    raise VerifierError("the generator is down")
+
+
+def test_a_task_that_cannot_draw_is_the_users_to_mend() -> None:
+    with pytest.raises(UserError, match="fails to draw problems: the generator is down"):
+        audit(broken(draw=no_problem))
 
 
 def test_part_credit_in_the_outcome_is_a_warning() -> None:

@@ -21,7 +21,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from evolvent.core.errors import VerifierError
+from evolvent.core.errors import UserError, VerifierError
 from evolvent.core.random import stream
 from evolvent.core.records import Problem
 from evolvent.tasks.base import SPLITS, Attempt, Score, Split, Task, distinct, score_all
@@ -91,8 +91,11 @@ class Report:
 def audit(task: Task, problems: int = PROBLEMS, seed: int = 0) -> Report:
     """Try the verifier on `problems` problems, fewer if it is slow. `UserError` if the task cannot even draw them."""
     begun = time.perf_counter()
-    count = _drawable(task, problems, seed)
-    drawn = {split: distinct(task, split, count, seed) for split in SPLITS}
+    try:
+        count = _drawable(task, problems, seed)
+        drawn = {split: distinct(task, split, count, seed) for split in SPLITS}
+    except VerifierError as reason:
+        raise UserError(f"task `{task.name}` fails to draw problems: {reason}") from reason
     sample = _sample(drawn, _affordable(task, drawn["train"], problems))
     report = Report(task.name, len(sample))
     golds, gold_error = find_golds(task, sample)
