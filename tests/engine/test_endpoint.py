@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.loopback import Answering, Scripted, chat_reply, serving
+from tests.toys import Digits, random_policy, stub
 
 from evolvent.core.build import Builder
 from evolvent.core.errors import UserError
@@ -32,8 +34,6 @@ from evolvent.recipes.profiles import PAPER
 from evolvent.run.assemble import DEFAULTS
 from evolvent.serve.app import create_app
 from evolvent.tasks.calc import Calc
-from loopback import Answering, Scripted, chat_reply, serving
-from toys import Digits, random_policy, stub
 
 ACTORS = {"policy": Actor("policy", 0)}
 QUICK = {"backoff": 0.01, "timeout": 5.0}

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.toys import random_policy, role_of
 
 from evolvent.core.build import Builder
 from evolvent.core.errors import UserError
@@ -28,7 +29,6 @@ from evolvent.rollout.sample import Sample
 from evolvent.run.assemble import DEFAULTS
 from evolvent.tasks.base import Task, distinct
 from evolvent.tasks.registry import load_task
-from toys import random_policy, role_of
 
 SMALL = {"propose.problems": "16", "propose.n": "8", "gate.every": "0"}
 LEARNS = {"learn": "evolvent.learn.simulated:SimulatedLearning", "credit": "evolvent.learn.credit:GroupCredit"}

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.toys import random_policy, stub
 
 from evolvent.core.errors import UserError
 from evolvent.core.ledger import Ledger
@@ -24,7 +25,6 @@ from evolvent.engine.local import LocalEngine
 from evolvent.engine.vllm import VllmEngine
 from evolvent.models.load import load_policy
 from evolvent.models.lora import Lora, attach
-from toys import random_policy, stub
 
 ACTORS = {"policy": Actor("policy", 0)}
 PROMPT = [1, 20, 30, 40]

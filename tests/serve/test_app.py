@@ -6,21 +6,27 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import httpx
 import numpy as np
 import openai
 import pytest
+from tests.hub import hub_folder
+from tests.loopback import serving
+from tests.toys import random_policy, stub
 
 from evolvent.core.errors import UserError
 from evolvent.core.ledger import Ledger
 from evolvent.core.random import identifier
+from evolvent.core.records import Message
 from evolvent.engine.base import Actor, Sampling
+from evolvent.engine.endpoint import EndpointEngine
 from evolvent.engine.local import LocalEngine
+from evolvent.models.load import load_policy
+from evolvent.models.policy import Policy
 from evolvent.serve.app import bind, create_app
 from evolvent.serve.worker import safe
-from loopback import serving
-from toys import random_policy, stub
 
 POLICY = random_policy()
 LEDGER = Ledger()
@@ -350,6 +356,57 @@ def test_too_many_waiting_requests_are_sent_away() -> None:
         for thread in threads:
             thread.join()
         assert set(statuses) == {200, 429}
+
+
+@pytest.fixture(scope="module")
+def chat_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Policy]]:
+    policy = load_policy(str(hub_folder(tmp_path_factory.mktemp("chat"))))
+    with serving(create_app(policy, LocalEngine(policy, Ledger()), "chat")) as address:
+        yield address, policy
+
+
+def test_a_model_with_a_chat_template(chat_url: tuple[str, Policy]) -> None:
+    """Its tokens are parts of characters: whatever is streamed is whole ones, and the pieces join to the text."""
+    url, policy = chat_url
+    client = openai.OpenAI(base_url=url, api_key="none", max_retries=0)
+    messages: list[Any] = [{"role": "developer", "content": "be brief"}, {"role": "user", "content": "12*7? ☃"}]
+    ask: dict[str, Any] = {"model": "chat", "messages": messages, "max_tokens": 60, "logprobs": True, "seed": 3}
+    whole = client.chat.completions.create(**ask)
+    prompt = policy.format.prompt([Message("system", "be brief"), Message("user", "12*7? ☃")])
+    assert whole.usage is not None
+    assert whole.usage.prompt_tokens == len(prompt)
+    choice = whole.choices[0]
+    assert choice.message.content
+    assert choice.logprobs is not None
+    assert "".join(entry.token for entry in choice.logprobs.content or []) == choice.message.content
+    parts = [c.choices[0] for c in client.chat.completions.create(**ask, stream=True)]
+    assert "".join(p.delta.content or "" for p in parts) == choice.message.content
+    streamed = [e.logprob for p in parts if p.logprobs for e in p.logprobs.content or []]
+    np.testing.assert_allclose(streamed, [e.logprob for e in choice.logprobs.content or []], atol=1e-4)
+    raw = client.completions.create(model="chat", prompt="12*7", max_tokens=1)
+    assert raw.usage is not None
+    assert raw.usage.prompt_tokens == len(policy.format.encode("12*7"))
+
+
+def test_the_client_reads_such_a_model(chat_url: tuple[str, Policy]) -> None:
+    url, policy = chat_url
+    engine = EndpointEngine(f"{url}#chat", Ledger(), logprobs=True)
+    format = engine.policy.format
+    assert format.wording == "plain"
+    stubs = [stub(i, format.prompt([Message("user", f"{i}*7? ☃")])) for i in range(3)]
+    tree = engine.start(stubs, {"policy": Actor("policy", 0)}, Sampling(temperature=0), [40] * 3)
+    tree.advance()
+    for i, branch in enumerate(tree.branches):
+        assert branch.error is None
+        near = stub(i, policy.format.prompt([Message("user", f"{i}*7? ☃")]))
+        how = Sampling(temperature=0, ends=policy.format.ends)
+        local = LocalEngine(policy, Ledger()).start([near], {"policy": Actor("policy", 0)}, how, [40])
+        while local.live:
+            local.advance()
+        same = local.branches[0]
+        written = slice(len(near.tokens), same.length - (same.stop == "end"))
+        assert format.decode(branch.tokens[branch.start :]) == policy.format.decode(same.tokens[written])
+        assert branch.logprob[branch.start :].sum() == pytest.approx(same.logprob[written].sum(), abs=1e-3)
 
 
 def test_a_taken_port_is_a_user_error() -> None:

@@ -115,9 +115,9 @@ class Server:
 
     def _raw(self, prompt: str | list[int]) -> list[int]:
         """Tokens of a text without a conversation's format, or the tokens themselves."""
-        first = [b] if isinstance(b := getattr(self.format, "bos", None), int) else []
         if isinstance(prompt, str):
-            return [*first, *self.format.encode(prompt)]
+            raw = getattr(self.format, "raw", None)  # chat formats; for the others a prompt is nothing but its text
+            return raw(prompt) if raw else self.format.prompt([Message("user", prompt)])
         size = int(self.policy.config.get("vocab_size", 2**31))
         if not prompt or min(prompt) < 0 or max(prompt) >= size:
             raise ApiError(400, f"prompt: tokens must be from 0 to {size - 1}, at least one of them", "prompt")
