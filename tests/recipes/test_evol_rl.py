@@ -78,6 +78,15 @@ def test_the_entropy_bonus_keeps_entropy_up() -> None:
     assert late("ttrl", "entropy", learn__entropy=0.1) > late("ttrl", "entropy") + 0.02
 
 
+def test_clip_higher_lets_more_pass() -> None:
+    def clipped(composition: str) -> float:
+        taken = steps(build(composition, learn__minibatches=4, learn__lr=1e-2, **VOTES).system, 4)
+        return float(np.mean([s.metrics["learn/clipped_high"] for s in taken]))
+
+    with without("evol-rl", "learn.clip_high") as ablated:
+        assert clipped("evol-rl") < clipped(ablated)
+
+
 def test_novelty_tells_apart_what_a_vote_cannot() -> None:
     """With it, groups whose votes all agree or all differ still have a signal."""
     (on,) = steps(build("evol-rl", **VOTES).system, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +15,7 @@ from recipe_runs import build, steps, without
 from evolvent.core.errors import UserError
 from evolvent.core.records import Batch, Change, Group, Problem, Trajectory
 from evolvent.core.step import Step
+from evolvent.guard.gate import ScoreGate
 from evolvent.recipes.policy_gradient.pipo import PolicyImprovement, progress, verified
 
 PROBLEM = Problem("key", (), {})
@@ -179,3 +181,29 @@ def test_it_composes_with_noise_and_other_learners() -> None:
         assert "pipo/xi" in taken[-1].metrics
     noisy = steps(build("grpo+label-noise", judge__flip_labels__share=1.0).system, 1)[0]
     assert all(t.score == 1 - t.outcome for g in noisy.groups for t in g.trajectories)
+
+
+class Refuse(ScoreGate):
+    """A gate that finds every step worse than the first."""
+
+    def worse(self, now: np.ndarray, before: np.ndarray) -> bool:
+        """Always."""
+        return True
+
+
+@pytest.mark.parametrize("name", ["pipo", "spear"])
+def test_a_gate_takes_the_wrapped_learner_back_too(name: str) -> None:
+    """After a refusal weights, optimizer and window are what they were."""
+    made = build(name, gate=Refuse, gate__every=1)
+    steps(made.system, 1)
+    parts = {p: part for p, part in made.system.parts.items() if p.startswith("learn") and hasattr(part, "state_dict")}
+    before = [copy.deepcopy(part.state_dict()) for part in parts.values()], weights(made)
+    (s,) = steps(made.system, 1)
+    assert s.metrics["gate/accepted"] == 0.0
+    assert all(torch.equal(a, b) for a, b in zip(before[1], weights(made), strict=True))
+    for saved, part in zip(before[0], parts.values(), strict=True):
+        now = part.state_dict()
+        assert {k: saved[k] for k in ("updates", "means") if k in saved} == {
+            k: now[k] for k in ("updates", "means") if k in now
+        }
+    assert made.policy.version > s.actors[0].version

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from evolvent.core.errors import UserError
+from evolvent.core.recipe import parse_path
 from evolvent.core.records import Change, Problem, Request
 from evolvent.core.role import Role
 from evolvent.core.step import Step
@@ -70,7 +71,7 @@ class ScoreGate(Watch):
     """Like `Watch`, but goes back to the last accepted version when accuracy fell by more than luck explains.
 
     A watched step is refused if the mean of the paired differences to the last accepted version lies more than
-    `errors` standard errors below zero, and below -`tolerance`. Weights and optimizer go back; the version number goes on.
+    `errors` standard errors below zero, and below -`tolerance`. Weights and learners go back; the version goes on.
     """
 
     tolerance: float = 0.02
@@ -90,16 +91,22 @@ class ScoreGate(Watch):
         s.log("gate/accuracy", float(np.nanmean(now)))
         if self.accepted is not None and self.worse(now, np.asarray(self.accepted["outcomes"])):
             self.role.policy.set_weights(self.accepted["weights"])
-            self.role.slots["learn"].load_state_dict(self.accepted["learn"])
+            for path, part in self.learners().items():
+                part.load_state_dict(copy_state(self.accepted["learn"][path]))
             judged = self.role.policy.version
             s.changes.append(Change("gate", judged, self.role.policy.bump(), "refused"))
             return False
         self.accepted = {
             "outcomes": now,
             "weights": {n: w.clone() for n, w in self.role.policy.weights().items()},
-            "learn": copy_state(self.role.slots["learn"].state_dict()),
+            "learn": {path: copy_state(part.state_dict()) for path, part in self.learners().items()},
         }
         return True
+
+    def learners(self) -> dict[str, Any]:
+        """The parts of the slot `learn` that have a state, wraps and wrapped ones, by path."""
+        parts = self.role.parts.items()
+        return {p: part for p, part in parts if parse_path(p)[1] == "learn" and hasattr(part, "state_dict")}
 
     def worse(self, now: np.ndarray, before: np.ndarray) -> bool:
         """Whether the paired differences are clearly below zero."""

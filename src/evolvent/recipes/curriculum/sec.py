@@ -43,6 +43,6 @@ sec = recipe(
         test=HARDER,
         budget="200 steps",
         arms=ARMS,
-        tune=({"learn.lr": 3e-4}, {"learn.lr": 1e-3}, {"learn.lr": 3e-3}),
+        tune=({"learn.lr": 1e-4}, {"learn.lr": 3e-4}, {"learn.lr": 1e-3}),
     ),
 )

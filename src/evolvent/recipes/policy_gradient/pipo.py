@@ -132,6 +132,6 @@ pipo = recipe(
         budget="200 steps",
         common=SMALL,
         arms=NOISY,
-        tune=({"learn.lr": 3e-4}, {"learn.lr": 1e-3}, {"learn.lr": 3e-3}),
+        tune=({"learn.lr": 1e-4}, {"learn.lr": 3e-4}, {"learn.lr": 1e-3}),
     ),
 )

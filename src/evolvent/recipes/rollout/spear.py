@@ -40,6 +40,6 @@ spear = recipe(
         up("late.entropy", 0.005, "dr-bot"),
         task=TASK,
         budget="60k environment steps",
-        tune=({"learn.lr": 3e-4}, {"learn.lr": 1e-3}, {"learn.lr": 3e-3}),
+        tune=({"learn.lr": 1e-4}, {"learn.lr": 3e-4}, {"learn.lr": 1e-3}),
     ),
 )

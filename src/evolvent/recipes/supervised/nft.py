@@ -17,7 +17,7 @@ from evolvent.learn.negative import RatedCredit, failures, negative_aware
 from evolvent.learn.objective import constant_length
 from evolvent.recipes.policy_gradient.grpo import grpo
 
-SAME = {"learn.minibatches": 4, "propose.n": 16, "propose.problems": 16}
+SAME = {"learn.minibatches": 4, "learn.weight_decay": 0.0, "propose.n": 16, "propose.problems": 16}
 GRPO = {"grpo": {"learn.aggregate": "constant_length"}}
 TASK = "countdown:3x12"
 
@@ -50,6 +50,6 @@ nft = recipe(
         budget="200 steps",
         common=SAME,
         arms=GRPO,
-        tune=({"learn.lr": 3e-4}, {"learn.lr": 1e-3}, {"learn.lr": 3e-3}),
+        tune=({"learn.lr": 1e-4}, {"learn.lr": 3e-4}, {"learn.lr": 1e-3}),
     ),
 )

@@ -49,7 +49,7 @@ evol_rl = recipe(
         test=HARDER,
         budget="200 steps",
         common=SMALL,
-        tune=({"learn.lr": 3e-4}, {"learn.lr": 1e-3}, {"learn.lr": 3e-3}),
+        tune=({"learn.lr": 1e-4}, {"learn.lr": 3e-4}, {"learn.lr": 1e-3}),
         problems=300,
     ),
 )
