@@ -686,3 +686,4 @@ def test_a_paused_episode_goes_on_where_it_stopped(url: str) -> None:
     rest = finish(engine, [paused], limit=12, temperature=0)[0]
     assert rest.tokens.tolist() == whole.tokens.tolist()
     assert rest.segments == whole.segments
+    assert rest.info["completion_tokens"] == whole.info["completion_tokens"]

@@ -54,7 +54,8 @@ class RequestBranch:
         self.limit, self.used = limit, int(stub.info.get("completion_tokens", stub.mask.sum()))
         self.stop, self.over = "", False
         self.error: str | None = None
-        self.info: dict[str, Any] = {}
+        # what an earlier part of the episode used goes on counting
+        self.info = {k: stub.info[k] for k in ("prompt_tokens", "completion_tokens") if k in stub.info}
 
     @property
     def length(self) -> int:

@@ -15,7 +15,7 @@ import itertools
 import socket
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -154,7 +154,7 @@ class Server:
         loop = asyncio.get_running_loop()
 
         def emit(event: Event) -> None:
-            if not loop.is_closed():
+            with suppress(RuntimeError):  # the server's loop has ended
                 loop.call_soon_threadsafe(events.put_nowait, event)
 
         rows = [(prompt, identifier(0, *root, p, i)) for p, prompt in enumerate(prompts) for i in range(each)]
