@@ -12,6 +12,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
+from decimal import localcontext
 from io import StringIO
 from typing import Any
 
@@ -147,7 +148,8 @@ class Source:
     def item(self, seed: int) -> dict[str, Any]:
         """The item of a seed below `seeds`: its metadata, with `question` and `answer` among them."""
         quiet = redirect_stdout(StringIO()) if self.name in PRINTS else nullcontext()
-        with quiet, _global_random(seed) if self.name in GLOBAL_RANDOM else nullcontext():
+        seeded = _global_random(seed) if self.name in GLOBAL_RANDOM else nullcontext()
+        with quiet, seeded, localcontext():  # decimal_arithmetic lowers the precision of all decimals
             if self.name in FRESH:
                 size = FRESH[self.name]
                 item = create_dataset(self.name, seed=seed // size, size=size)[seed % size]
