@@ -72,12 +72,11 @@ def render(view: RunView) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    pages.filters["text"] = lambda value: str(value).translate(CONTROL)
     pages.filters["interval"] = interval
     pages.filters["points"] = points
     pages.filters["when"] = lambda t: time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(t))
     pages.filters["amount"] = amount
-    return pages.get_template("report.html").render(
+    page = pages.get_template("report.html").render(
         view=view,
         spec=view.spec,
         verdict=verdict(view),
@@ -92,8 +91,9 @@ def render(view: RunView) -> str:
         spent=spent(view),
         stages=stages(view),
         errors=errors(view),
-        several_roles=len(view.roles) > 1,
+        settings=view.recipe.get("values", []),
     )
+    return page.translate(CONTROL)
 
 
 def interval(value: Any) -> Markup:
