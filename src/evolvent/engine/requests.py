@@ -55,7 +55,8 @@ class RequestBranch:
         self.stop, self.over = "", False
         self.error: str | None = None
         # what an earlier part of the episode used goes on counting
-        self.info = {k: stub.info[k] for k in ("prompt_tokens", "completion_tokens") if k in stub.info}
+        counts = ("prompt_tokens", "completion_tokens")
+        self.info: dict[str, Any] = {k: stub.info[k] for k in counts if k in stub.info}
 
     @property
     def length(self) -> int:
