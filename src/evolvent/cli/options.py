@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import tomllib
 from collections.abc import Callable
@@ -40,7 +41,16 @@ def open_store(where: str, create: bool = True) -> Any:
 
 def emit(data: Any) -> None:
     """Print JSON."""
-    click.echo(json.dumps(data, indent=1, default=str))
+    click.echo(json.dumps(finite(data), indent=1, default=str))
+
+
+def finite(data: Any) -> Any:
+    """The same data with null for numbers that JSON does not know: nan and the infinities."""
+    if isinstance(data, dict):
+        return {k: finite(v) for k, v in data.items()}
+    if isinstance(data, list | tuple):
+        return [finite(v) for v in data]
+    return None if isinstance(data, float) and not math.isfinite(data) else data
 
 
 def pairs(items: tuple[str, ...], option: str) -> dict[str, str]:

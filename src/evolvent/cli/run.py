@@ -93,7 +93,7 @@ def start(spec: Any, options: dict[str, Any]) -> int:
     if not options["skip_audit"]:
         from evolvent.run.check import refuse_unsound
 
-        refuse_unsound(assembled.task)
+        refuse_unsound(assembled.task, spec.task)
     from evolvent.lineage.runs import free_name
 
     store = open_store(options["store_"])

@@ -148,7 +148,7 @@ def tasks(name: str | None, as_json: bool) -> None:
         console.print("own is one Python file: `evolvent new task my_task.py`. `evolvent audit TASK` tests a verifier.")
         return
     task = load_task(name)
-    shown = []
+    shown: list[dict[str, Any]] = []
     for category in task.categories:
         problem = task.draw("train", stream(0, "show", category), category)
         gold = task.gold(problem)
@@ -164,7 +164,7 @@ def tasks(name: str | None, as_json: bool) -> None:
         return
     click.echo(f"{task.name}: {len(task.categories)} categories, at most {task.max_tokens} tokens")
     for row in shown:
-        pieces: Any = row["solution"]
+        pieces = row["solution"]
         solution = " ".join(text for text, _ in pieces) if pieces else "(no gold solution)"
         click.echo(f"  {row['category']:<16} {row['prompt']!r}  ->  {solution!r}")
 

@@ -9,11 +9,11 @@ from evolvent.tasks.base import Task
 PROBLEMS = 24  # that the audit before a run looks at
 
 
-def refuse_unsound(task: Task) -> None:
-    """`UserError` if the audit of the task's verifier fails."""
+def refuse_unsound(task: Task, spec: str) -> None:
+    """`UserError` if the audit of the verifier of the task `spec` fails."""
     report = audit(task, problems=PROBLEMS)
     if report.failed:
         raise UserError(
-            f"the verifier of {task.name} fails its audit: {report.first_failure()}; `evolvent audit {task.name}` tells all, "
+            f"the verifier of {task.name} fails its audit: {report.first_failure()}; `evolvent audit {spec}` tells all, "
             "--skip-audit runs nevertheless"
         )

@@ -45,7 +45,7 @@ def chain(numbers: list[int], operators: list[str]) -> list[str]:
     return lines
 
 
-def identity(numbers: list[int], operators: list[str]) -> list[object]:
+def identity(numbers: list[int], operators: list[str]) -> list[tuple[str, list[int]]]:
     """What makes two expressions the same problem: the multiset of signed products, whatever their order."""
     terms: list[tuple[str, list[int]]] = []
     for sign, number in zip(["+", *operators], numbers, strict=True):
@@ -53,8 +53,7 @@ def identity(numbers: list[int], operators: list[str]) -> list[object]:
             terms[-1][1].append(number)
         else:
             terms.append((sign, [number]))
-    found: list[object] = sorted([sign, sorted(factors)] for sign, factors in terms)
-    return found
+    return sorted((sign, sorted(factors)) for sign, factors in terms)
 
 
 class Arith:

@@ -103,7 +103,9 @@ class Task(Protocol):
 
     name: str
     categories: tuple[str, ...]
-    max_tokens: int
+
+    @property
+    def max_tokens(self) -> int: ...
 
     def draw(self, split: Split, rng: np.random.Generator, category: str | None = None) -> Problem:
         """A random problem of the split, of one category if given."""
