@@ -13,7 +13,7 @@ from evolvent.core.records import Problem, Trajectory
 from evolvent.core.role import Role
 from evolvent.engine.local import LocalEngine
 from evolvent.models.checkpoint import seed_config
-from evolvent.models.decoder import Decoder, DecoderConfig, initialise
+from evolvent.models.decoder import Decoder, DecoderConfig, LowRank, initialise
 from evolvent.models.policy import Policy
 from evolvent.models.tokenizer import SeedFormat, character_tokenizer
 from evolvent.tasks.base import Demo, Piece, Score, Split, key_of, one_user, split_of
@@ -68,3 +68,11 @@ def stub(uid: int, tokens: list[int], actor: str = "policy") -> Trajectory:
     return Trajectory(
         uid, problem, np.array(tokens, np.int32), np.zeros(size, bool), np.zeros(size, np.float32), actor=actor
     )
+
+
+def plain(policy: Policy, tokens: np.ndarray, low: LowRank | None = None, temperature: float = 1.0) -> np.ndarray:
+    """Log-probs of every token but the first, by one forward pass over the whole text."""
+    text = torch.from_numpy(tokens.astype(np.int64))[None]
+    with torch.no_grad():
+        logprob = torch.log_softmax(policy.model.head(policy.model(text, low)) / temperature, -1)[0, :-1]
+    return logprob.gather(1, text[0, 1:, None])[:, 0].numpy()

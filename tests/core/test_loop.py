@@ -21,7 +21,7 @@ from evolvent.learn.policy_gradient import PolicyGradient
 from evolvent.propose.problems import Problems
 from evolvent.rollout.sample import Sample
 from evolvent.tasks.base import Score
-from tests.toys import Digits, random_policy, role_of
+from toys import Digits, random_policy, role_of
 
 
 def system(task: Any | None = None, seed: int = 0, **parts: Any) -> System:

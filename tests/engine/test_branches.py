@@ -19,17 +19,9 @@ from evolvent.engine.noise import pick
 from evolvent.engine.perturb import perturbation
 from evolvent.models.decoder import Low, LowRank
 from evolvent.models.policy import Policy
-from tests.toys import random_policy, stub
+from toys import plain, random_policy, stub
 
 POLICY = {"policy": Actor("policy", 0)}
-
-
-def plain(policy: Policy, tokens: np.ndarray, low: LowRank | None = None, temperature: float = 1.0) -> np.ndarray:
-    """Log-probs of every token but the first, by one forward pass over the whole text."""
-    text = torch.from_numpy(tokens.astype(np.int64))[None]
-    with torch.no_grad():
-        logprob = torch.log_softmax(policy.model.head(policy.model(text, low)) / temperature, -1)[0, :-1]
-    return logprob.gather(1, text[0, 1:, None])[:, 0].numpy()
 
 
 def check(policy: Policy, branch: Any, low: LowRank | None = None, temperature: float = 1.0) -> None:

@@ -13,8 +13,7 @@ from evolvent.core.step import Step
 from evolvent.engine.base import Tree
 from evolvent.rollout.sample import Sample
 from evolvent.tasks.base import Demo, Reply, Score, Split, one_user
-from tests.engine.test_branches import plain
-from tests.toys import Digits, random_policy, role_of
+from toys import Digits, plain, random_policy, role_of
 
 
 class Echo(Digits):

@@ -163,10 +163,10 @@ def tasks(name: str | None, as_json: bool) -> None:
         emit({"task": task.name, "max_tokens": task.max_tokens, "examples": shown})
         return
     click.echo(f"{task.name}: {len(task.categories)} categories, at most {task.max_tokens} tokens")
-    for row in shown:
-        pieces = row["solution"]
+    for example in shown:
+        pieces = example["solution"]
         solution = " ".join(text for text, _ in pieces) if pieces else "(no gold solution)"
-        click.echo(f"  {row['category']:<16} {row['prompt']!r}  ->  {solution!r}")
+        click.echo(f"  {example['category']:<16} {example['prompt']!r}  ->  {solution!r}")
 
 
 @click.command()
