@@ -56,7 +56,7 @@ def wilson(successes: float, trials: int, level: float = LEVEL) -> Interval:
     p = successes / trials
     centre = (p + z * z / (2 * trials)) / (1 + z * z / trials)
     half = z / (1 + z * z / trials) * math.sqrt(p * (1 - p) / trials + z * z / (4 * trials * trials))
-    return Interval(p, centre - half, centre + half)
+    return Interval(p, max(0.0, centre - half), min(1.0, centre + half))
 
 
 def decide(

@@ -23,7 +23,8 @@ SAMPLES = 16  # of each test problem, at temperature 1
 SHOWN_PROBLEMS, SHOWN_SAMPLES = 12, 3  # the first ones of the test split, not chosen
 LONGEST_TEXT = 6000  # characters of one piece of a shown trajectory
 SEED = 0  # the problems that runs are compared on are always the same
-REMEMBERED = ("arith", "countdown", "calc")  # what seed models were trained on; all but the run's own task are tried
+# what seed models were trained on; all but the run's own task are tried
+REMEMBERED = ("arith", "countdown", "calc", "rg/products:1", "rg/spell_backward:1", "rg/number_sorting:1", "judge:3x12")
 REMEMBERED_PROBLEMS = 200
 
 
