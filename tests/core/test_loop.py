@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.toys import Digits, random_policy, role_of
 
 from evolvent.core.errors import UserError, VerifierError
 from evolvent.core.ledger import Budget
@@ -21,7 +22,6 @@ from evolvent.learn.policy_gradient import PolicyGradient
 from evolvent.propose.problems import Problems
 from evolvent.rollout.sample import Sample
 from evolvent.tasks.base import Score
-from toys import Digits, random_policy, role_of
 
 
 def system(task: Any | None = None, seed: int = 0, **parts: Any) -> System:

@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.toys import plain, random_policy, stub
 
 from evolvent.core.errors import UserError
 from evolvent.core.ledger import Ledger
@@ -19,7 +20,6 @@ from evolvent.engine.noise import pick
 from evolvent.engine.perturb import perturbation
 from evolvent.models.decoder import Low, LowRank
 from evolvent.models.policy import Policy
-from toys import plain, random_policy, stub
 
 POLICY = {"policy": Actor("policy", 0)}
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from tests.toys import random_policy, role_of
+
 from evolvent.core.records import Request
 from evolvent.core.step import Step
 from evolvent.judge.best import BestOf
 from evolvent.judge.verify import Verify
 from evolvent.rollout.sample import Sample
-from toys import random_policy, role_of
 
 
 def test_the_chosen_answer_is_right_if_any_is() -> None:

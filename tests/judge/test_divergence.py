@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 import torch
+from tests.toys import random_policy, role_of
 
 from evolvent.core.errors import UserError
 from evolvent.core.records import Group, Request
@@ -15,7 +16,6 @@ from evolvent.core.step import Step
 from evolvent.judge.divergence import KLPenalty
 from evolvent.judge.verify import Verify
 from evolvent.rollout.sample import Sample
-from toys import random_policy, role_of
 
 
 def sampled(role: Role, n: int = 64) -> list[Group]:

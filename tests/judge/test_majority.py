@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.toys import Digits, random_policy, role_of
 
 from evolvent.core.errors import UserError, VerifierError
 from evolvent.core.records import Group, Problem, Trajectory
@@ -13,7 +14,6 @@ from evolvent.core.step import Step
 from evolvent.judge.majority import Majority
 from evolvent.judge.novelty import Novelty
 from evolvent.tasks.base import Score
-from toys import Digits, random_policy, role_of
 
 
 class Spelled(Digits):

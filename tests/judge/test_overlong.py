@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from tests.toys import random_policy, role_of
 
 from evolvent.core.errors import UserError
 from evolvent.core.records import Group, Problem, Trajectory
 from evolvent.core.step import Step
 from evolvent.judge.overlong import Overlong
 from evolvent.rollout.sample import Sample
-from toys import random_policy, role_of
 
 PROBLEM = Problem("key", (), {})
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
+from tests.toys import random_policy, role_of
 
 from evolvent.core.errors import UserError
 from evolvent.core.records import Group, Problem, Trajectory
 from evolvent.core.step import Step
 from evolvent.judge.noise import FlipLabels
 from evolvent.judge.tools import ToolBonus
-from toys import random_policy, role_of
 
 PROBLEM = Problem("key", (), {})
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.toys import random_policy, role_of
 
 from evolvent.core.errors import UserError
 from evolvent.core.records import Batch, Group, Problem, Trajectory
 from evolvent.core.step import Step
 from evolvent.keep.replay import Replay, ramp
 from evolvent.lineage import pack
-from toys import random_policy, role_of
 
 PROBLEM = Problem("key", (), {"of": "countdown"}, "easy")
 ROLE = role_of(random_policy(1, 16))

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import torch
+from tests.toys import random_policy, role_of
 
 from evolvent.core.records import Batch, Problem, Trajectory
 from evolvent.core.role import Role
 from evolvent.core.step import Step
 from evolvent.learn.fit import Fit
 from evolvent.learn.forward import padded, token_logprobs
-from toys import random_policy, role_of
 
 PROBLEM = Problem("key", (), {})
 

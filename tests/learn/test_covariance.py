@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from learning_system import gradients, make_batch, make_role, make_rows, tell
+from tests.learn.learning_system import gradients, make_batch, make_role, make_rows, tell
 
 from evolvent.core.errors import UserError
 from evolvent.core.random import stream

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from learning_views import group_view
+from tests.learn.learning_views import group_view
 
 from evolvent.core.errors import UserError
 from evolvent.core.records import Group, Problem, Trajectory

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from learning_system import gradients, make_batch, make_role, make_rows, tell, weights
+from tests.learn.learning_system import gradients, make_batch, make_role, make_rows, tell, weights
 
 from evolvent.core.errors import UserError
 from evolvent.core.records import Batch

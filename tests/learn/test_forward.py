@@ -10,7 +10,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from learning_system import gradients, make_role, make_rows
+from tests.learn.learning_system import gradients, make_role, make_rows
 
 from evolvent.learn import forward
 from evolvent.learn.forward import pack, padded, token_logprobs

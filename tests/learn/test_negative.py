@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
-from learning_system import gradients, make_role, make_rows, tell
+from tests.learn.learning_system import gradients, make_role, make_rows, tell
 
 from evolvent.core.errors import UserError
 from evolvent.core.records import Batch, Group, Problem

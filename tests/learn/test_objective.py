@@ -11,7 +11,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from learning_views import loss_and_gradient, make_view, random_view, tensor
+from tests.learn.learning_views import loss_and_gradient, make_view, random_view, tensor
 
 from evolvent.learn import objective as o
 from evolvent.learn.objective import Tokens

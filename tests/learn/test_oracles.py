@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from learning_views import case_view, fixture, loss_and_gradient, tensor
+from tests.learn.learning_views import case_view, fixture, loss_and_gradient, tensor
 
 from evolvent.core.records import Group, Problem, Trajectory
 from evolvent.learn import credit, objective, preference

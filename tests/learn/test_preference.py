@@ -10,7 +10,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from learning_views import make_view, random_view, tensor
+from tests.learn.learning_views import make_view, random_view, tensor
 
 from evolvent.core.records import Group, Problem, Trajectory
 from evolvent.learn.preference import (

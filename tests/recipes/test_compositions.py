@@ -6,7 +6,7 @@ import itertools
 import math
 
 import pytest
-from recipe_runs import build, steps
+from tests.recipes.recipe_runs import build, steps
 
 from evolvent.core.errors import UserError
 from evolvent.recipes import load_all

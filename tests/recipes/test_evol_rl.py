@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from recipe_runs import build, steps, without
+from tests.recipes.recipe_runs import build, steps, without
 
 from evolvent.core.errors import UserError
 from evolvent.core.recipe import REGISTRY, recipe, wrap

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from recipe_runs import build, steps, without
+from tests.recipes.recipe_runs import build, steps, without
 
 from evolvent.bench.probes import probe_groups, sign_flips
 from evolvent.core.errors import UserError

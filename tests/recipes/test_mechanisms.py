@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from recipe_runs import build, steps, without
+from tests.recipes.recipe_runs import build, steps, without
 
 from evolvent.core.step import Step
 from evolvent.learn.credit import with_signal

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import torch
-from recipe_runs import TASK, build, learners, steps
+from tests.recipes.recipe_runs import TASK, build, learners, steps
 
 from evolvent.core.build import Built, class_fields, function_fields
 from evolvent.core.recipe import SLOTS, Recipe

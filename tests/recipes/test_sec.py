@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from recipe_runs import build, steps, without
+from tests.recipes.recipe_runs import build, steps, without
 
 from evolvent.propose.bandit import Bandit
 

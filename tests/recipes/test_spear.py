@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from recipe_runs import build, steps, without
+from tests.recipes.recipe_runs import build, steps, without
 
 from evolvent.core.records import Group, Problem, Trajectory
 from evolvent.core.step import Step

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.toys import Digits, random_policy, role_of
 
 from evolvent.core.errors import UserError
 from evolvent.core.records import Problem, Request, Trajectory
@@ -14,7 +15,6 @@ from evolvent.rollout.demonstrate import Demonstrations
 from evolvent.tasks.arith import Arith
 from evolvent.tasks.base import Demo, Piece
 from evolvent.tasks.calc import Calc
-from toys import Digits, random_policy, role_of
 
 
 def demonstrated(task: object, count: int = 5) -> tuple[Role, list[Trajectory]]:

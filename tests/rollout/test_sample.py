@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.toys import Digits, plain, random_policy, role_of
 
 from evolvent.core.errors import VerifierError
 from evolvent.core.records import Message, Problem, Request, Trajectory
@@ -13,7 +14,6 @@ from evolvent.core.step import Step
 from evolvent.engine.base import Tree
 from evolvent.rollout.sample import Sample
 from evolvent.tasks.base import Demo, Reply, Score, Split, one_user
-from toys import Digits, plain, random_policy, role_of
 
 
 class Echo(Digits):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.hub import hub_tokenizer
 from torch import Tensor
 
 from evolvent.core.ledger import Ledger
@@ -19,7 +20,6 @@ from evolvent.models.chat import ChatFormat
 from evolvent.rollout.sample import Sample, Turns, opening, turn_ends
 from evolvent.tasks.base import one_user
 from evolvent.tasks.calc import HELP, Calc
-from tests.hub import hub_tokenizer
 
 PROBLEM = Problem("k", one_user("Work out 12*7+5."), {"expression": "12*7+5", "answer": 89}, "2x2", "calc:2x2")
 

@@ -213,7 +213,7 @@ def test_formulas_are_read_not_run() -> None:
 
 
 def test_rush_hour_wants_free_moves() -> None:
-    item = {"board_config": "oooooo" "oooBoo" "AAoBoo" "oooBoo" "oooooo" "oooooo"}
+    item = {"board_config": "oooooooooBooAAoBoooooBoooooooooooooo"}
     verdicts = {"B+2 A+4": 1, "B+2 A+1 A+3": 1, "A+4": 0, "B+3 A+4": 0, "B+2 A+5": 0, "Move B+2 A+4": 0, "B+2 A+3": 0}
     assert {text: int(is_right("rush_hour", item, text)) for text in verdicts} == verdicts
 

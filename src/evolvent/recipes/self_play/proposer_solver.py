@@ -130,7 +130,7 @@ class FromPool(Problems):
         pool: Pool = s.role.others["proposer"].slots["keep"]
         useful = pool.useful[-4 * self.problems :]
         count = min(len(useful), round(self.share * self.problems))
-        picked = s.rng("pool").choice(len(useful), count, replace=False) if count else []
+        picked: list[int] = s.rng("pool").choice(len(useful), count, replace=False).tolist() if count else []
         s.log("proposals/used", count)
         yield [Request(useful[i], self.n) for i in picked] + self.requests(self.problems - count, s)
 
