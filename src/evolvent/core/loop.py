@@ -13,6 +13,7 @@ from evolvent.core.errors import UserError
 from evolvent.core.ledger import Budget, Ledger
 from evolvent.core.records import Group
 from evolvent.core.role import Role
+from evolvent.core.secrets import redact
 from evolvent.core.step import Step, Turns
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class System:
         failed = [t for t in trajectories if t.error is not None]
         s.log("errors", len(failed))
         for t in failed:
-            kind = str(t.error).split("\n")[0][:200]
+            kind = redact(str(t.error)).split("\n")[0][:200]
             self.errors[kind] = self.errors.get(kind, 0) + 1
         if trajectories and len(failed) > self.max_errors * len(trajectories):
             raise TooManyErrors(

@@ -391,7 +391,9 @@ def stages(view: RunView) -> dict[str, Any] | None:
         return None
     order = sorted(totals.items(), key=lambda p: -p[1])
     whole_time = sum(totals.values()) or 1.0
-    rows = [{"stage": s, "seconds": x, "share": x / whole_time, "style": f"p{min(i, 5)}"} for i, (s, x) in enumerate(order)]
+    rows = [
+        {"stage": s, "seconds": x, "share": x / whole_time, "style": f"p{min(i, 5)}"} for i, (s, x) in enumerate(order)
+    ]
     return {"rows": rows, "svg": charts.share_bar(order, "Seconds by stage of the loop")}
 
 

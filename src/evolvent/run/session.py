@@ -157,6 +157,8 @@ class Session:
                 system.ledger.load_state_dict({**system.ledger.state_dict(), "evidence": view.evidence_spent})
             return self._loop(assembled, view)
         except BaseException as reason:
+            if isinstance(reason, KeyboardInterrupt):
+                self.say(f"stopped at once; carry on with: evolvent resume {self.name}")
             if isinstance(reason, Exception):
                 text = str(reason) if isinstance(reason, UserError) else f"{type(reason).__name__}: {reason}"
                 with suppress(UserError):  # the store itself may be what fails
