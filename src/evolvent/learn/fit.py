@@ -15,7 +15,7 @@ from evolvent.core.records import Batch, Change
 from evolvent.core.role import Role
 from evolvent.core.step import Step
 from evolvent.engine.base import Actor
-from evolvent.learn.forward import pack, padded, token_logprobs
+from evolvent.learn.forward import end, pack, padded, token_logprobs
 from evolvent.learn.objective import Tokens, Totals
 
 
@@ -88,6 +88,8 @@ class Fit:
 
     def silent(self, batch: Batch) -> np.ndarray:
         """Rows that cannot have a gradient, bool [rows]; they count in the totals but cost no pass."""
+        if isinstance(batch.weight, np.ndarray):
+            return batch.weight == 0
         return np.array([not np.any(w) for w in batch.weight])
 
     def units(self, batch: Batch) -> list[np.ndarray]:
@@ -205,8 +207,8 @@ class Prepared:
 
     def __init__(self, batch: Batch, units: list[np.ndarray], silent: np.ndarray, limit: int) -> None:
         self.batch, self.units, self.silent, self.limit = batch, units, silent, limit
-        self.lengths = np.array([int(np.flatnonzero(t.mask)[-1]) + 1 if t.mask.any() else 1 for t in batch.rows])
-        self.written = np.array([int(t.mask[1:].sum()) for t in batch.rows])  # nothing predicts the first token
+        self.lengths = np.array([end(t) for t in batch.rows])
+        self.written = np.array([np.count_nonzero(t.mask[1:]) for t in batch.rows])  # nothing predicts the first token
         self.groups = np.asarray(batch.columns.get("group", np.arange(len(batch.rows))))
         self.old: list[np.ndarray] | None = None
 

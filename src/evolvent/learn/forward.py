@@ -78,6 +78,13 @@ def pack(units: Sequence[np.ndarray], lengths: np.ndarray, budget: int) -> Itera
     yield np.concatenate(batch)
 
 
+def end(t: Trajectory) -> int:
+    """The place after the last token that the policy wrote, at least 1."""
+    if t.mask[-1]:  # as in most
+        return len(t.mask)
+    return len(t.mask) - int(t.mask[::-1].argmax()) if t.mask.any() else 1
+
+
 def padded(
     rows: Sequence[Trajectory], pad: int, device: torch.device
 ) -> tuple[Int[Tensor, "rows time"], Bool[Tensor, "rows time"], Float[Tensor, "rows time"], Float[Tensor, " rows"]]:
@@ -85,7 +92,7 @@ def padded(
 
     The columns after the last token that the policy wrote are left off: nothing is learned from them.
     """
-    ends = [int(np.flatnonzero(t.mask)[-1]) + 1 if t.mask.any() else 1 for t in rows]
+    ends = [end(t) for t in rows]
     shape = (len(rows), max(ends))
     tokens = np.full(shape, pad, np.int64)
     mask = np.zeros(shape, bool)
