@@ -15,7 +15,7 @@ from evolvent.core.records import Batch, Change
 from evolvent.core.role import Role
 from evolvent.core.step import Step
 from evolvent.engine.base import Actor
-from evolvent.learn.forward import end, pack, padded, token_logprobs
+from evolvent.learn.forward import extent, pack, padded, token_logprobs
 from evolvent.learn.objective import Tokens, Totals
 
 
@@ -207,7 +207,7 @@ class Prepared:
 
     def __init__(self, batch: Batch, units: list[np.ndarray], silent: np.ndarray, limit: int) -> None:
         self.batch, self.units, self.silent, self.limit = batch, units, silent, limit
-        self.lengths = np.array([end(t) for t in batch.rows])
+        self.lengths = np.array([extent(t) for t in batch.rows])
         self.written = np.array([np.count_nonzero(t.mask[1:]) for t in batch.rows])  # nothing predicts the first token
         self.groups = np.asarray(batch.columns.get("group", np.arange(len(batch.rows))))
         self.old: list[np.ndarray] | None = None

@@ -78,7 +78,7 @@ def pack(units: Sequence[np.ndarray], lengths: np.ndarray, budget: int) -> Itera
     yield np.concatenate(batch)
 
 
-def end(t: Trajectory) -> int:
+def extent(t: Trajectory) -> int:
     """The place after the last token that the policy wrote, at least 1."""
     if t.mask[-1]:  # as in most
         return len(t.mask)
@@ -92,7 +92,7 @@ def padded(
 
     The columns after the last token that the policy wrote are left off: nothing is learned from them.
     """
-    ends = [end(t) for t in rows]
+    ends = [extent(t) for t in rows]
     shape = (len(rows), max(ends))
     tokens = np.full(shape, pad, np.int64)
     mask = np.zeros(shape, bool)
