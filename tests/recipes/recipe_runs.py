@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from tests.small_model import small_model
+
 from evolvent.core.loop import System
 from evolvent.core.recipe import REGISTRY, Put, Recipe, show_path
 from evolvent.core.step import Step
@@ -22,7 +24,6 @@ from evolvent.recipes.policy_gradient.pipo import PolicyImprovement
 from evolvent.recipes.profiles import PROFILES
 from evolvent.run.assemble import Assembled, assemble
 from evolvent.run.spec import RunSpec
-from small_model import small_model
 
 TASK = "arith:1x1"
 PROFILES["short"] = {
