@@ -57,7 +57,9 @@ def _score_some(logits: Tensor, targets: Tensor, heat: Tensor, with_entropy: boo
     return logprob.gather(1, targets[:, None])[:, 0], -(logprob.exp() * logprob).sum(-1)
 
 
-def pack(units: Sequence[np.ndarray], lengths: np.ndarray, budget: int) -> Iterator[np.ndarray]:
+def pack(
+    units: Sequence[Int[np.ndarray, " _"]], lengths: Int[np.ndarray, " rows"], budget: int
+) -> Iterator[Int[np.ndarray, " _"]]:
     """Micro-batches of row numbers: units of similar length together, at most `budget` tokens with padding.
 
     A unit is an array of rows that must not be parted. A unit that is over the budget alone is a batch of its own.
