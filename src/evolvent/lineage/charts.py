@@ -303,7 +303,7 @@ def share_bar(parts: Sequence[tuple[str, float]], label: str) -> Markup:
     for place, (name, amount) in enumerate(sorted(parts, key=lambda p: -p[1])):
         width = WIDTH * amount / total
         out.append(
-            f'<rect class="part p{min(place, 5)}" x="{x:.1f}" y="2" width="{max(width - 1, 0.5):.1f}" height="18" rx="2">'
+            f'<rect class="part p{min(place, 5)}" x="{x:.1f}" y="2" width="{max(width - 1, 0.5):.1f}" height="18">'
             f"<title>{escape(name)}: {percent(amount / total)}</title></rect>"
         )
         x += width
