@@ -1,4 +1,4 @@
-"""Models as they come from the hub, made here: small random weights, a trained tokenizer, four kinds of chat template."""
+"""Models as they come from the hub, made here: small random weights, a trained tokenizer, chat templates."""
 
 from __future__ import annotations
 
@@ -14,96 +14,6 @@ TEXT = [
     '<tool_call>\n{"name": "calculator", "arguments": {"expression": "12*7"}}\n</tool_call>',
     "user assistant system tool model ipython You are a helpful assistant.",
 ]
-CHATML = """{%- if tools %}<|im_start|>system
-{%- if messages[0].role == 'system' %}
-{{ messages[0].content }}
-{%- endif %}
-# Tools
-{%- for tool in tools %}
-{{ tool | tojson }}
-{%- endfor %}<|im_end|>
-{% elif messages[0].role == 'system' %}<|im_start|>system
-{{ messages[0].content }}<|im_end|>
-{% endif %}
-{%- for m in messages %}
-{%- if m.role == 'tool' %}
-{%- if loop.previtem.role != 'tool' %}<|im_start|>user{% endif %}
-{{- '\\n<tool_response>\\n' + m.content + '\\n</tool_response>' }}
-{%- if loop.last or loop.nextitem.role != 'tool' %}<|im_end|>
-{% endif %}
-{%- elif m.role != 'system' or not loop.first %}<|im_start|>{{ m.role }}
-{{ m.content }}
-{%- for call in m.tool_calls or [] %}
-<tool_call>
-{"name": "{{ call.function.name }}", "arguments": {{ call.function.arguments | tojson }}}
-</tool_call>
-{%- endfor %}<|im_end|>
-{% endif %}
-{%- endfor %}
-{%- if add_generation_prompt %}<|im_start|>assistant
-{% endif %}"""  # as Qwen 2.5 and many others have it
-LLAMA = """{{ bos_token }}
-{%- if messages[0].role == 'system' %}{% set system = messages[0].content %}{% set messages = messages[1:] %}
-{%- else %}{% set system = '' %}{% endif -%}
-<|start_header_id|>system<|end_header_id|>
-
-{{ system }}<|eot_id|>
-{%- if tools %}
-{%- set first = messages[0].content | trim %}{% set messages = messages[1:] -%}
-<|start_header_id|>user<|end_header_id|>
-
-Respond with JSON {"name": function name, "parameters": arguments}.
-
-{% for t in tools %}{{ t | tojson(indent=4) }}
-
-{% endfor %}{{ first }}<|eot_id|>
-{%- endif %}
-{%- for m in messages %}
-{%- if m.role == 'tool' -%}
-<|start_header_id|>ipython<|end_header_id|>
-
-{{ m.content | tojson }}<|eot_id|>
-{%- elif m.tool_calls -%}
-<|start_header_id|>assistant<|end_header_id|>
-
-{"name": "{{ m.tool_calls[0].function.name }}", "parameters": {{ m.tool_calls[0].function.arguments | tojson }}}<|eot_id|>
-{%- else -%}
-<|start_header_id|>{{ m.role }}<|end_header_id|>
-
-{{ m.content | trim }}<|eot_id|>
-{%- endif %}
-{%- endfor %}
-{%- if add_generation_prompt %}<|start_header_id|>assistant<|end_header_id|>
-
-{% endif %}"""  # as Llama 3.1 has it
-MISTRAL = """{{ bos_token }}
-{%- set ns = namespace(turn=0) %}
-{%- for m in messages %}
-{%- if (m.role == 'user') and ns.turn % 2 == 1 or m.role == 'assistant' and ns.turn % 2 == 0 %}
-{{- raise_exception('conversation roles must alternate user/assistant') }}
-{%- endif %}
-{%- if m.role == 'user' or (m.role == 'assistant' and not m.tool_calls) %}{% set ns.turn = ns.turn + 1 %}{% endif %}
-{%- if m.role == 'user' %}
-{%- if loop.last and tools %}[AVAILABLE_TOOLS]{{ tools | tojson }}[/AVAILABLE_TOOLS]{% endif %}[INST]{{ m.content }}[/INST]
-{%- elif m.tool_calls %}[TOOL_CALLS][
-{%- for call in m.tool_calls %}{"name": "{{ call.function.name }}", "arguments": {{ call.function.arguments | tojson }}, "id": "{{ call.id }}"}
-{%- if not loop.last %}, {% endif %}{% endfor %}]</s>
-{%- elif m.role == 'assistant' %}{{ m.content }}</s>
-{%- elif m.role == 'tool' %}
-{%- if m.tool_call_id | length != 9 %}{{ raise_exception('tool call ids have nine characters') }}{% endif -%}
-[TOOL_RESULTS]{"content": {{ m.content | tojson }}, "call_id": "{{ m.tool_call_id }}"}[/TOOL_RESULTS]
-{%- else %}{{ raise_exception('only user, assistant and tool roles are supported') }}
-{%- endif %}
-{%- endfor %}"""  # as Mistral 7B v0.3 has it
-GEMMA = """{{ bos_token }}
-{%- if messages[0].role == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}
-{%- for m in messages %}
-{%- if (m.role == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('roles must alternate') }}{% endif -%}
-<start_of_turn>{{ 'model' if m.role == 'assistant' else m.role }}
-{{ m.content | trim }}<end_of_turn>
-{% endfor %}
-{%- if add_generation_prompt %}<start_of_turn>model
-{% endif %}"""  # as Gemma 2 has it
 # special tokens: begin, end of text, and others that are special; last, added ones that are not
 TOKENS: dict[str, tuple[str | None, str, list[str], list[str]]] = {
     "chatml": (None, "<|endoftext|>", ["<|im_start|>", "<|im_end|>"], ["<tool_call>", "</tool_call>"]),
@@ -114,7 +24,7 @@ TOKENS: dict[str, tuple[str | None, str, list[str], list[str]]] = {
     "gemma": ("<bos>", "<eos>", ["<start_of_turn>", "<end_of_turn>"], []),
     "base": (None, "<|endoftext|>", [], []),
 }  # fmt: skip
-TEMPLATES = {"chatml": CHATML, "llama": LLAMA, "mistral": MISTRAL, "gemma": GEMMA, "base": None}
+TEMPLATES = Path(__file__).parent / "fixtures" / "templates"  # as Qwen 2.5, Llama 3.1, Mistral v0.3, Gemma 2 have them
 
 
 def hub_tokenizer(kind: str) -> Any:
@@ -132,7 +42,8 @@ def hub_tokenizer(kind: str) -> Any:
     tokenizer.train_from_iterator(TEXT, trainer)
     tokenizer.add_tokens([AddedToken(n, normalized=False) for n in plain])
     made = PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token=bos, eos_token=eos, pad_token=eos)
-    made.chat_template = TEMPLATES[kind]
+    path = TEMPLATES / f"{kind}.jinja"
+    made.chat_template = path.read_text() if path.is_file() else None
     return made
 
 
@@ -150,24 +61,23 @@ def hub_model(kind: str, vocabulary: int = 360, **options: Any) -> Any:
     """A small random model of an architecture of transformers."""
     import transformers as t
 
-    usual: dict[str, Any] = {
-        "vocab_size": vocabulary, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
-        "intermediate_size": 48, "max_position_embeddings": 256, "bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 1,
-    }  # fmt: skip
-    grouped = {**usual, "num_key_value_heads": 2}
     ends = {"bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 1}
+    small = {"vocab_size": vocabulary, "hidden_size": 32, **ends}
+    usual = {**small, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
+    usual["max_position_embeddings"] = 256
+    grouped = {**usual, "num_key_value_heads": 2}
     table: dict[str, Any] = {
         "llama": (t.LlamaConfig, grouped),
         "mistral": (t.MistralConfig, {**grouped, "sliding_window": None}),
         "qwen2": (t.Qwen2Config, grouped),
         "qwen3": (t.Qwen3Config, {**grouped, "head_dim": 16}),
-        "gpt2": (t.GPT2Config, {"vocab_size": vocabulary, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 256, **ends}),
+        "gpt2": (t.GPT2Config, {**small, "n_layer": 2, "n_head": 4, "n_positions": 256}),
         "gpt_neox": (t.GPTNeoXConfig, usual),
         "gemma2": (t.Gemma2Config, {**grouped, "head_dim": 8, "sliding_window": 12}),
         "phi": (t.PhiConfig, usual),
-        "bloom": (t.BloomConfig, {"vocab_size": vocabulary, "hidden_size": 32, "n_layer": 2, "n_head": 4, **ends}),
-        "mamba": (t.MambaConfig, {"vocab_size": vocabulary, "hidden_size": 32, "num_hidden_layers": 2, "state_size": 4, **ends}),
-    }  # fmt: skip
+        "bloom": (t.BloomConfig, {**small, "n_layer": 2, "n_head": 4}),
+        "mamba": (t.MambaConfig, {**small, "num_hidden_layers": 2, "state_size": 4}),
+    }
     make, values = table[kind]
     config = make(**{**values, **options})
     return randomised(t.AutoModelForCausalLM.from_config(config))

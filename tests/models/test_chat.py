@@ -189,7 +189,7 @@ JSON = json.dumps({"name": "calculator", "arguments": SAID})
         f"<tool_call>{JSON}",  # the end token came before the closing tag
         '{"name": "calculator", "parameters": {"expression": "12*7"}}',
         '<|python_tag|>{"name": "calculator", "parameters": {"expression": "12*7"}}',
-        '{"type": "function", "function": {"name": "calculator", "arguments": "{\\"expression\\": \\"12*7\\"}"}, "arguments": {}, "name": "x"}',
+        json.dumps({"name": "x", "arguments": {}, "function": {"name": "calculator", "arguments": json.dumps(SAID)}}),
         f"```json\n{JSON}\n```",
         f"[TOOL_CALLS] [{JSON}]",
         '[TOOL_CALLS]calculator[ARGS]{"expression": "12*7"}',

@@ -6,10 +6,12 @@ import inspect
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+import torch.utils.checkpoint
 from torch import Tensor, nn
 
 from evolvent.core.errors import UserError
@@ -96,31 +98,48 @@ def selected_logits(model: nn.Module, tokens: Tensor, select: Tensor) -> Tensor:
     No attention mask: padding comes last, and causal attention keeps it out of every position that counts.
     """
     if "logits_to_keep" not in takes(model):
-        return model(input_ids=tokens[:, :-1], use_cache=False).logits[select]
+        with training_pass(model):
+            return model(input_ids=tokens[:, :-1], use_cache=False).logits[select]
     columns = select.any(0).nonzero()[:, 0]
     if not len(columns):
         columns = columns.new_zeros(1)
-    logits = model(input_ids=tokens[:, :-1], use_cache=False, logits_to_keep=columns).logits
+    with training_pass(model):
+        logits = model(input_ids=tokens[:, :-1], use_cache=False, logits_to_keep=columns).logits
     return logits[select[:, columns]]
 
 
 def checkpointing(model: nn.Module, on: bool) -> None:
-    """Recompute activations in the backward pass, or keep them.
+    """Recompute activations in the backward pass, or keep them."""
+    layers = recomputed_layers(model)
+    if not layers:
+        raise UserError(f"{type(model).__name__} has no gradient checkpointing; lower learn.micro_tokens instead")
+    for layer in layers:
+        layer.gradient_checkpointing = on
+        layer._gradient_checkpointing_func = partial(torch.utils.checkpoint.checkpoint, use_reentrant=False)
 
-    transformers recomputes only in layers that are in training mode; that flag is set on these layers alone, so that
-    nothing else changes.
-    """
+
+def recomputed_layers(model: nn.Module) -> list[Any]:
+    """The layers that transformers can recompute."""
     from transformers.modeling_layers import GradientCheckpointingLayer
 
-    if not getattr(model, "supports_gradient_checkpointing", False):
-        raise UserError(f"{type(model).__name__} has no gradient checkpointing; lower learn.micro_tokens instead")
-    if on:
-        model.gradient_checkpointing_enable({"use_reentrant": False})  # type: ignore[operator]
-    else:
-        model.gradient_checkpointing_disable()  # type: ignore[operator]
-    for module in model.modules():
-        if isinstance(module, GradientCheckpointingLayer):
-            module.training = on
+    return [m for m in model.modules() if isinstance(m, GradientCheckpointingLayer)]
+
+
+@contextmanager
+def training_pass(model: nn.Module) -> Iterator[None]:
+    """A pass in which layers are recomputed if they are to be.
+
+    transformers recomputes in layers that are in training mode, and these do without their cache. So the flag is set
+    on the layers alone, for passes with gradients alone: nothing else changes.
+    """
+    layers = [x for x in recomputed_layers(model) if x.gradient_checkpointing] if torch.is_grad_enabled() else []
+    for layer in layers:
+        layer.training = True
+    try:
+        yield
+    finally:
+        for layer in layers:
+            layer.training = False
 
 
 def write_model(policy: Policy, folder: Path) -> None:

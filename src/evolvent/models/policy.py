@@ -94,6 +94,15 @@ class Policy:
         if self.adapters:
             activate(self.model, adapter)
 
+    def recompute(self, on: bool) -> None:
+        """Gradient checkpointing: activations inside a layer are computed again in the backward pass, not kept."""
+        if isinstance(self.model, Decoder):
+            self.model.checkpointing = on
+        else:
+            from evolvent.models.huggingface import checkpointing
+
+            checkpointing(self.model, on)
+
     def logits(self, tokens: Tensor, select: Tensor) -> Tensor:
         """Next-token logits [n, vocabulary] for the n positions of right-padded tokens [rows, time] in `select`.
 
