@@ -17,7 +17,7 @@ EQUAL = 1e-6  # a spread of similarities that is rounding
 
 @dataclass
 class Novelty:
-    """Reward `novelty`: `scale` times the novelty in [0, 1] of what the policy wrote (EVOL-RL, arXiv 2509.15194, 3.2).
+    """Reward `novelty`: `scale` times the novelty in [0, 1] of what the policy wrote (EVOL-RL, arXiv 2509.15194).
 
     Accepted are the rows that a vote elected, or else those with full outcome. Rows without an answer get 0 and are
     compared with nobody. `novelty` is also the metric: mean similarity of pairs within a group, from 1.

@@ -14,7 +14,7 @@ from evolvent.core.step import Judge, Step
 @dataclass
 class ToolBonus:
     """Reward `tools` = min(cap, each * calls) * mu(t), mu = (1 + cos(pi t / decay)) / 2 up to t = decay, then 0
-    (SPEAR, arXiv 2509.22601, section 4.3). Calls that failed count as well."""
+    (SPEAR, arXiv 2509.22601). Calls that failed count as well."""
 
     inner: Judge
     each: float = 0.1

@@ -16,7 +16,7 @@ from evolvent.core.step import Step
 @dataclass
 class Replay:
     """Keeps trajectories with A > 0 and a tool call; a full buffer becomes one more batch, and is emptied (SPEAR,
-    arXiv 2509.22601, sections 4.1 and 4.2).
+    arXiv 2509.22601).
 
         A_replay = R - median of the mean scores of past groups;  only rows with A_replay > 0 are replayed
         total loss = loss of fresh rows + gamma(t) loss of replayed rows,  gamma = (1 - cos(pi t / warmup)) / 2, then 1
@@ -25,8 +25,8 @@ class Replay:
     max_age   steps after which a trajectory is dropped
     history   mean scores of groups that the median is taken of, the latest ones
 
-    A step's own trajectories are stored after it replays. (The released code replays at 1.5 times the capacity, and
-    counts only rows with A_replay > 0.)
+    A step's own trajectories are stored after it replays. (When to replay is taken from the released code, which waits
+    for 1.5 times the capacity and counts only rows with A_replay > 0.)
     """
 
     capacity: int = 2048

@@ -22,7 +22,7 @@ MICRO_TOKENS = 8192
 class ClipCov:
     """Among the tokens with low < (log pi - mean log pi)(A - mean A) < high, a random share loses its gradient.
 
-    Such tokens drive entropy down (arXiv 2505.22617, section 4). At most `ratio` of all tokens of a batch are hit, and
+    Such tokens drive entropy down (arXiv 2505.22617). At most `ratio` of all tokens of a batch are hit, and
     at least one if any is in the band. Log-probs are those before the step's updates, for the whole batch, so that
     neither micro-batches nor minibatches matter; the released code takes them of each micro-batch as it comes.
     """

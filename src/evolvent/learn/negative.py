@@ -71,7 +71,7 @@ class RatedCredit:
 def negative_aware(
     k: Tokens, ratio: PerToken, low: float, high: float, *, eps: float = 1.0, neg_weight: float = 1.0
 ) -> PerToken:
-    """Right answers: -w log rho. Wrong ones: -w log max_v((1 - r rho) / (1 - r), eps) (NFT, 2505.18116, eq. 8).
+    """Right answers: -w log rho. Wrong ones: -w log max_v((1 - r rho) / (1 - r), eps) (NFT, arXiv 2505.18116).
 
     If pi_old = r pi_plus + (1 - r) pi_minus, the second is the likelihood of wrong answers under pi_minus. max_v clamps
     the value and lets the gradient pass. `neg_weight` 0 is rejection fine-tuning. Needs the column `rate`.

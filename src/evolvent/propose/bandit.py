@@ -16,7 +16,7 @@ from evolvent.core.step import Step
 
 @dataclass
 class Bandit:
-    """Boltzmann choice among categories by the size of their advantages (SEC, arXiv 2505.14970, section 3).
+    """Boltzmann choice among categories by the size of their advantages (SEC, arXiv 2505.14970).
 
         r(c) = mean |A| over the step's rows of category c
         Q(c) <- alpha r(c) + (1 - alpha) Q(c)

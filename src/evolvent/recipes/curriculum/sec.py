@@ -1,6 +1,6 @@
 """SEC: a curriculum that evolves with the model.
 
-arXiv 2505.14970, section 3.
+arXiv 2505.14970.
 
     r(c) = mean |A| over the rows of category c
     Q(c) <- alpha r(c) + (1 - alpha) Q(c)

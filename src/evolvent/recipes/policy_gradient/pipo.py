@@ -1,6 +1,6 @@
 """PIPO: check whether the last update helped, then take it again or take it back.
 
-arXiv 2604.00860, section 4.
+arXiv 2604.00860.
 
     xi_t = clip(mu_t - mean(window), -5, 5) / std(window),    window: mean rewards of the K = 8 steps before
     a_i  = n A_i / (sum of |A_j| over its group + 1e-6)

@@ -1,6 +1,6 @@
 """Dr.BoT: GRPO with the tricks that agents are trained with.
 
-arXiv 2509.22601, section 4.4 (the baseline of SPEAR).
+arXiv 2509.22601 (the baseline of SPEAR).
 
     no KL term; clip 0.2 / 0.28; A_i = r_i - mean r; loss summed over tokens, divided by the length limit (Dr. GRPO)
     no loss on answers that are cut off, that repeat themselves, or that have neither a tool call nor an answer

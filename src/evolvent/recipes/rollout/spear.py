@@ -1,6 +1,6 @@
 """SPEAR: learn to use tools first, then trust one's own successes.
 
-arXiv 2509.22601, section 4.
+arXiv 2509.22601.
 
     r' = r + min(1, 0.1 calls) mu(t),             mu(t) = (1 + cos(pi t / 200)) / 2, then 0
     loss = fresh loss + gamma(t) replayed loss,   gamma(t) = (1 - cos(pi t / 200)) / 2, then 1

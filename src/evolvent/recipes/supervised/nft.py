@@ -1,6 +1,6 @@
 """NFT: supervised learning that reflects on mistakes.
 
-arXiv 2505.18116, section 3.
+arXiv 2505.18116.
 
     pi_old = r pi_plus + (1 - r) pi_minus,    r the share of right answers to the problem,  rho = pi / pi_old
     right: -w log rho,    wrong: -w log max_v((1 - r rho) / (1 - r), 1),    w = 1 - r

@@ -1,6 +1,6 @@
 """RFT: rejection-sampling fine-tuning, the half of NFT that right answers make.
 
-arXiv 2505.18116, section 5 (the baseline with `neg_weight` 0).
+arXiv 2505.18116 (the baseline with `neg_weight` 0).
 
     right: -w log pi,    wrong: nothing
 

@@ -1,6 +1,6 @@
 """EVOL-RL: the majority selects, novelty keeps the variation up.
 
-arXiv 2509.15194, section 3.
+arXiv 2509.15194.
 
     novelty_i = 1 - (mean similarity to the same side + highest similarity to anyone) / 2, scaled to [0, 1] on each side
     r_i = 0.5 + 0.5 novelty_i for the majority, -1 + 0.5 novelty_i for the others, -1 without an answer

@@ -1,6 +1,6 @@
 """TTRL: reinforcement learning on problems without labels; the majority is taken to be right.
 
-arXiv 2504.16084, section 2.
+arXiv 2504.16084.
 
     y* = the most frequent of 64 answers
     r_i = 1 if answer i equals y*, else 0,   then GRPO on the first 32 of them
