@@ -11,6 +11,7 @@ import copy
 import json
 import os
 import re
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -129,7 +130,8 @@ def _inject(model: nn.Module, name: str, rank: int, alpha: float, targets: tuple
     from peft import LoraConfig, inject_adapter_in_model
 
     config = LoraConfig(r=rank, lora_alpha=alpha, target_modules=list(targets), lora_dropout=0.0, bias="none")
-    with torch.random.fork_rng(devices=[]):  # PEFT initialises from the global generator; `attach` draws again
+    # PEFT initialises from the global generator, and `attach` draws again; that there are several is on purpose
+    with torch.random.fork_rng(devices=[]), warnings.catch_warnings(action="ignore"):
         inject_adapter_in_model(config, model, name)
     for parameter_name, parameter in model.named_parameters():
         if adapter_of(parameter_name) is None:
@@ -207,9 +209,7 @@ def unloaded(policy: Policy) -> nn.Module:
             layer.merge(adapter_names=[adapter])
         parent, _, child = name.rpartition(".")
         setattr(model.get_submodule(parent), child, layer.get_base_layer())
-    for attribute in ("peft_config", "_hf_peft_config_loaded"):
-        if hasattr(model, attribute):
-            delattr(model, attribute)
+    vars(model).pop("peft_config", None)
     return model
 
 
