@@ -75,6 +75,7 @@ def read_config(path: str) -> dict[str, Any]:
     settings = flatten(data.pop("set", {}))
     known = {
         "recipe",
+        "engine",
         "task",
         "model",
         "budget",

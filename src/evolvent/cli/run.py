@@ -45,6 +45,8 @@ def live_options(command: Any) -> Any:
 @click.option("--name", help="name of the run (default: recipe, task and a number)")
 @click.option("--device", help="cpu (default), cuda, cuda:1, mps")
 @click.option("--dtype", help="float32 (default), bfloat16, float16")
+@click.option("--engine", help="auto (default), or vllm if the extra is installed")
+@click.option("--lora", metavar="RANK", help="train a low-rank adapter of this rank instead of all weights")
 @click.option("--skip-audit", is_flag=True, help="run even if the audit of the task's verifier fails")
 @click.option("--dry-run", is_flag=True, help="say what it would cost (tokens, time, memory, disk), and stop")
 @live_options
@@ -63,10 +65,12 @@ def run(recipe: str | None, **options: Any) -> int:
 
     given = read_config(options["config"]) if options["config"] else {}
     defaults = {"recipe": "grpo", "task": "countdown", "model": "tiny", "budget": "300 steps", "seed": 0}
-    defaults |= {"profile": "auto", "device": "cpu", "dtype": "float32"}
+    defaults |= {"profile": "auto", "device": "cpu", "dtype": "float32", "engine": "auto"}
     named = {k: options.get(k) for k in defaults if k != "recipe"} | {"recipe": recipe}
     chosen = {k: v if v is not None else given.get(k, defaults[k]) for k, v in named.items()}
     settings = {**given.get("set", {}), **pairs(options["settings"], "--set")}
+    if options["lora"]:
+        settings |= {"adapter": "Lora", "adapter.rank": options["lora"]}
     take = {**given.get("take", {}), **pairs(options["take"], "--take")}
     spec = RunSpec(**chosen, settings=settings, take=take)
     for key in ("threads", "target", "name"):

@@ -39,7 +39,7 @@ def serve(
     """
     use_threads(threads)
     from evolvent.core.ledger import Ledger
-    from evolvent.engine.choose import make_engine
+    from evolvent.engine.huggingface import local_engine
     from evolvent.lineage.runs import run_names
     from evolvent.models.load import load_policy
     from evolvent.serve.app import create_app
@@ -57,6 +57,6 @@ def serve(
         policy = load_version(store, subject, number)
     else:
         policy = load_policy(subject)
-    app = create_app(policy, make_engine(policy, Ledger()), name or subject, key=key)
+    app = create_app(policy, local_engine(policy, Ledger()), name or subject, key=key)
     click.echo(f"serving {name or subject} on http://{host}:{port}/v1 (Ctrl-C ends it)", err=True)
     listen(app, host, port)

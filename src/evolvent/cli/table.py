@@ -20,7 +20,7 @@ def percent(value: dict[str, float] | list[float]) -> str:
 
 def print_final(result: Result, report: Path | None) -> None:
     """Accuracies before and after with controls, what was spent, where things are, what to do next."""
-    console = Console(highlight=False)
+    console = Console(highlight=False, soft_wrap=True)
     console.print()
     if "start" in result.evaluations and "evolved" in result.evaluations:
         console.print(accuracy_table(result.evaluations))

@@ -98,6 +98,8 @@ class System:
                 s.changes += slots["keep"](s)
         if learn:
             with watch("learn"):
+                if hasattr(role.engine, "release"):
+                    role.engine.release()  # memory that sampling holds and training needs
                 s.changes += learn.tell(s.batches, s)
         if "gate" in slots:
             with watch("gate"):

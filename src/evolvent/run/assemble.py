@@ -13,15 +13,14 @@ from evolvent.core.loop import System, everyone
 from evolvent.core.random import stream
 from evolvent.core.recipe import FIXTURES, ROOT, SLOTS, Plan, compile_plan
 from evolvent.core.role import Role
-from evolvent.engine.huggingface import local_engine
-from evolvent.models.load import load_policy
+from evolvent.engine.choose import open_model
+from evolvent.engine.transport import Replay
 from evolvent.models.lora import attach
 from evolvent.models.policy import Policy
 from evolvent.recipes import load_all, resolve
 from evolvent.recipes.profiles import PROFILES
 from evolvent.run.spec import RunSpec
 from evolvent.tasks.base import Task
-from evolvent.tasks.registry import load_task
 
 DEFAULTS: Mapping[str, Any] = dict.fromkeys((*SLOTS, *FIXTURES))
 
@@ -54,14 +53,17 @@ def choose_profile(name: str, policy: Policy) -> str:
     return name
 
 
-def assemble(spec: RunSpec) -> Assembled:
-    """Build everything that a run needs; nothing is written and nothing is sampled."""
+def assemble(spec: RunSpec, replay: Replay | None = None) -> Assembled:
+    """Build everything that a run needs; nothing is written and nothing is sampled.
+
+    `replay` is the log of paid calls of a run with an endpoint.
+    """
     plan = compile_plan(resolve(spec.recipe), load_all(), spec.settings, spec.take)
-    policy = load_policy(spec.model, spec.device, spec.dtype)
-    task = load_task(spec.task, policy.format.wording)
-    profile = choose_profile(spec.profile, policy)
     ledger = Ledger()
-    engine = local_engine(policy, ledger)
+    policy, engine, task = open_model(
+        spec.model, spec.task, ledger, spec.seed, spec.device, spec.dtype, spec.engine, replay
+    )
+    profile = choose_profile(spec.profile, policy)
     builder = Builder(plan, PROFILES[profile], profile)
     roles: dict[str, Role] = {}
     built: dict[str, Built] = {}

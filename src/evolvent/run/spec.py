@@ -21,6 +21,7 @@ class RunSpec:
     profile: str = "auto"
     device: str = "cpu"
     dtype: str = "float32"
+    engine: str = "auto"
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, for files; a part among the settings is named as `module:name`."""
