@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from tests.hub import hub_model
+from tests.toys import random_policy, stub
 
 from evolvent.core.ledger import Ledger
 from evolvent.core.records import Trajectory
@@ -17,8 +19,6 @@ from evolvent.models.lora import Lora, acting, attach
 from evolvent.models.policy import Policy
 from evolvent.models.tokenizer import SeedFormat, character_tokenizer
 from evolvent.rollout.sample import harvest
-from tests.hub import hub_model
-from tests.toys import random_policy, stub
 
 # learned positions; rotary on a part of the dimensions; windows and soft caps; rotary and biases; ALiBi; no attention
 KINDS = ("gpt2", "gpt_neox", "gemma2", "phi", "bloom", "mamba")

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors import safe_open
+from tests.hub import hub_folder
+from tests.toys import random_policy
 
 from evolvent.models.checkpoint import read_decoder, tensors, weight_files, write_policy
 from evolvent.models.load import load_policy
 from evolvent.models.policy import Policy
-from tests.hub import hub_folder
-from tests.toys import random_policy
 
 
 def test_a_seed_model_comes_back_bit_for_bit_and_in_transformers(tmp_path: Path) -> None:

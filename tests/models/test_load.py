@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.hub import hub_folder, hub_model, hub_tokenizer
+from tests.toys import random_policy
 
 from evolvent.core.errors import UserError
 from evolvent.models.chat import ChatFormat
@@ -21,8 +23,6 @@ from evolvent.models.load import find_device, find_model, load_policy
 from evolvent.models.lora import Lora, save_adapter
 from evolvent.models.policy import context_of
 from evolvent.models.tokenizer import SeedFormat
-from tests.hub import hub_folder, hub_model, hub_tokenizer
-from tests.toys import random_policy
 
 TOKENS = torch.randint(4, 90, (2, 12), generator=torch.Generator().manual_seed(0))
 SELECT = torch.ones_like(TOKENS, dtype=torch.bool)
@@ -141,7 +141,7 @@ def test_models_that_cannot_be_trained_here(values: dict[str, object], said: str
 
 
 def test_other_models_must_be_whole_too(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="the weights lack transformer.h.2"):
+    with pytest.raises(UserError, match=r"the weights lack transformer\.h\.2"):
         load_policy(str(change(hub_folder(tmp_path, "gpt2"), n_layer=3)))
 
 
@@ -162,7 +162,7 @@ def test_broken_folders(kind: str, tmp_path: Path) -> None:
         with pytest.raises(UserError, match=r"config.json (cannot be read|holds no JSON object)"):
             load_policy(str(tmp_path))
     config.unlink()
-    with pytest.raises(UserError, match="it has no config.json"):
+    with pytest.raises(UserError, match=r"it has no config\.json"):
         load_policy(str(tmp_path))
     config.write_text(said)
     for name in ("tokenizer.json", "tokenizer_config.json"):

@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests.hub import hub_model
+from tests.toys import random_policy, stub
 from torch import Tensor
 
 from evolvent.core.errors import UserError
@@ -20,8 +22,6 @@ from evolvent.models.policy import Policy
 from evolvent.models.reference import Reference
 from evolvent.models.tokenizer import SeedFormat, character_tokenizer
 from evolvent.rollout.sample import harvest
-from tests.hub import hub_model
-from tests.toys import random_policy, stub
 
 TOKENS = torch.randint(4, 90, (3, 20), generator=torch.Generator().manual_seed(0))
 SELECT = torch.ones_like(TOKENS, dtype=torch.bool)
@@ -280,9 +280,15 @@ class TestOptions:
 
     @pytest.mark.parametrize(
         ("text", "said"),
-        [("x", "rank is a whole number"), ("rnk=8", "did you mean rank"), ("8,9", "does not describe"), ("0", "above 0"),
-         ("8,alpha=-1", "alpha"), ("", "whole number")],
-    )  # fmt: skip
+        [
+            ("x", "rank is a whole number"),
+            ("rnk=8", "did you mean rank"),
+            ("8,9", "does not describe"),
+            ("0", "above 0"),
+            ("8,alpha=-1", "alpha"),
+            ("", "whole number"),
+        ],
+    )
     def test_mistakes(self, text: str, said: str) -> None:
         with pytest.raises(UserError, match=said):
             Lora.parse(text)

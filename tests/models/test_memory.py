@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests.hub import hub_model
+from tests.toys import random_policy
 
 from evolvent.core.errors import UserError
 from evolvent.models.decoder import Decoder
@@ -16,8 +18,6 @@ from evolvent.models.lora import Lora, attach
 from evolvent.models.memory import activation_bytes, estimate, explained, kept_bytes, shortage
 from evolvent.models.policy import Policy
 from evolvent.models.tokenizer import SeedFormat, character_tokenizer
-from tests.hub import hub_model
-from tests.toys import random_policy
 
 RUN = {"rows": 64, "prompts": 8, "prompt": 20, "completion": 60, "micro_tokens": 2048}
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tests.hub import hub_model
+from tests.toys import random_policy
 from torch import Tensor
 
 from evolvent.learn.forward import token_logprobs
 from evolvent.models.policy import Policy
 from evolvent.models.tokenizer import SeedFormat, character_tokenizer
-from tests.hub import hub_model
-from tests.toys import random_policy
 
 KINDS = ("decoder", "gpt2", "gpt_neox", "gemma2", "bloom", "mamba")
 
