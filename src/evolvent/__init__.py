@@ -1,8 +1,8 @@
 """Evolvent: evolve a model, an agent or a program on a task with a verifier.
 
-    import evolvent as ev
-    result = ev.run(recipe="grpo", task="countdown", model="tiny", budget="300 steps")
-    result.policy, result.curve("outcome"), result.ledger
+import evolvent as ev
+result = ev.run(recipe="grpo", task="countdown", model="tiny", budget="300 steps")
+result.policy, result.curve("outcome"), result.ledger
 """
 
 from __future__ import annotations

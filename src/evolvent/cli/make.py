@@ -142,26 +142,29 @@ def pretrain(out: Path, shape: str, seed: int, steps: int | None, card: bool) ->
 
     It can be interrupted and called again with the same arguments. The shipped models were made in this way.
     """
+    from evolvent.bench.card import measure, write_card
     from evolvent.cli.display import duration
+    from evolvent.models.load import load_policy
+    from evolvent.models.mixture import seed_mixture
+    from evolvent.models.pretrain import Progress
     from evolvent.models.pretrain import pretrain as train
-    from evolvent.models.recipes import MIXTURE, shape_of, steps_of
+    from evolvent.models.shipped import shape_of, steps_of
 
     begun = time.perf_counter()
-    last = 0.0
+    told = 0.0
 
-    def show(p: object) -> None:
-        nonlocal last
+    def show(p: Progress) -> None:
+        nonlocal told
         now = time.perf_counter()
-        if now - last > 5:
-            last = now
-            click.echo(str(p), err=True)
+        if now - told > 5:
+            told = now
+            line = f"step {p.step:,} of {p.steps:,}  loss {p.loss:.3f}  {p.tokens_per_second:,.0f} tokens/s"
+            click.echo(p.note or f"{line}  left {duration(p.eta)}", err=True)
 
-    train(MIXTURE, shape_of(shape), seed, steps or steps_of(shape), out, show)
+    train(seed_mixture(), shape_of(shape), seed, steps or steps_of(shape), out, show)
     click.echo(f"trained in {duration(time.perf_counter() - begun)}: {out}", err=True)
     if card:
-        from evolvent.models.card import write_card
-
-        write_card(out)
+        write_card(out, measure(load_policy(str(out)), progress=lambda name: click.echo(f"measuring {name}", err=True)))
         click.echo(f"card: {out / 'README.md'}")
 
 

@@ -95,17 +95,16 @@ def takes(model: nn.Module) -> frozenset[str]:
 def selected_logits(model: nn.Module, tokens: Tensor, select: Tensor) -> Tensor:
     """Logits [n, vocabulary] after the n positions of `select`, bool [rows, time - 1], of right-padded tokens.
 
-    No attention mask: padding comes last, and causal attention keeps it out of every position that counts.
+    All positions are attended to: padding comes last, and causal attention keeps it out of every position that counts.
     """
-    if "logits_to_keep" not in takes(model):
-        with training_pass(model):
-            return model(input_ids=tokens[:, :-1], use_cache=False).logits[select]
-    columns = select.any(0).nonzero()[:, 0]
-    if not len(columns):
-        columns = columns.new_zeros(1)
+    tokens = tokens[:, :-1]
+    arguments = {"input_ids": tokens, "attention_mask": torch.ones_like(tokens), "use_cache": False}
+    if "logits_to_keep" in takes(model):
+        columns = select.any(0).nonzero()[:, 0]
+        arguments["logits_to_keep"] = columns = columns if len(columns) else columns.new_zeros(1)
+        select = select[:, columns]
     with training_pass(model):
-        logits = model(input_ids=tokens[:, :-1], use_cache=False, logits_to_keep=columns).logits
-    return logits[select[:, columns]]
+        return model(**arguments).logits[select]
 
 
 def checkpointing(model: nn.Module, on: bool) -> None:

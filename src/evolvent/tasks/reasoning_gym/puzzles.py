@@ -333,9 +333,7 @@ CHECKS: dict[str, Callable[[Item, str], bool]] = {
     "knights_knaves": liars,
     "mini_sudoku": sudoku,
     "n_queens": queens,
-    "palindrome_generation": lambda item, answer: (
-        answer == answer[::-1] and sorted(answer) == sorted(item["letters"])
-    ),
+    "palindrome_generation": lambda item, answer: answer == answer[::-1] and sorted(answer) == sorted(item["letters"]),
     "puzzle24": lambda item, answer: _makes(item["numbers"], 24, answer),
     "quantum_lock": lock,
     "rubiks_cube": rubik,

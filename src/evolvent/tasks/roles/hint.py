@@ -32,7 +32,7 @@ class Hint:
     """The `hint` role, on the levels of countdown."""
 
     family = "hint"
-    parts = ("hint",)
+    parts: tuple[str, ...] = ("hint",)
 
     def __init__(self, levels: tuple[str, ...] = DEFAULT, wording: str = "compact") -> None:
         self.categories = check_levels(self.family, levels, parse_level, "3x20, 4x12 or 4x20")

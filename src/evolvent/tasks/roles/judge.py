@@ -29,7 +29,7 @@ class Judge:
     """The `judge` role, on the levels of countdown."""
 
     family = "judge"
-    parts = ("candidate",)
+    parts: tuple[str, ...] = ("candidate",)
 
     def __init__(self, levels: tuple[str, ...] = DEFAULT, wording: str = "compact") -> None:
         self.categories = check_levels(self.family, levels, parse_level, "3x12, 3x20 or 4x12")

@@ -45,7 +45,7 @@ class Memory:
     """The `memory` role."""
 
     family = "memory"
-    parts = ("notes",)
+    parts: tuple[str, ...] = ("notes",)
 
     def __init__(self, levels: tuple[str, ...] = DEFAULT, wording: str = "compact") -> None:
         self.categories = check_levels(self.family, levels, parse_level, "recall-4, sum-2 or case-3-3x20")

@@ -29,7 +29,7 @@ class Revise:
     """The `revise` role, on the levels of countdown."""
 
     family = "revise"
-    parts = ("draft", "critique")
+    parts: tuple[str, ...] = ("draft", "critique")
 
     def __init__(self, levels: tuple[str, ...] = DEFAULT, wording: str = "compact") -> None:
         self.categories = check_levels(self.family, levels, parse_level, "3x20, 4x12 or 4x20")
