@@ -17,7 +17,7 @@ from evolvent.tasks.base import Demo, Reply, Score, Split, one_user
 
 
 class Echo(Digits):
-    """A task of three turns: every turn that ends in `e` is answered with what it said; an `x` breaks the environment."""
+    """A task of three turns: a turn that ends in `e` is answered with what it said; an `x` breaks the environment."""
 
     name, max_tokens, max_turns, turn_end = "echo", 40, 3, "e"
 

@@ -134,9 +134,8 @@ def compare(
         for r in results:
             steps = max(1.0, r["spent"]["steps"])
             if r["spent"][cap.unit] > cap.amount + r["spent"][cap.unit] / steps * 1.5:
-                raise UserError(
-                    f"arm {name} spent {r['spent'][cap.unit]:,.0f} of {cap}; budgets are not equal, so nothing is ranked"
-                )
+                spent = f"{r['spent'][cap.unit]:,.0f}"
+                raise UserError(f"arm {name} spent {spent} of {cap}; budgets are not equal, so nothing is ranked")
     return Comparison(task, cap, list(range(seeds)), rows)
 
 
@@ -153,7 +152,8 @@ def compare_runs(views: Sequence[RunView]) -> list[dict[str, Any]]:
         if len(values) > 1:
             listed = ", ".join(f"{v.name}: {v.spec[key]}" for v in views)
             raise UserError(
-                f"these runs have unequal {key}s ({listed}), so they are not ranked; run them alike, or `evolvent diff` them"
+                f"these runs have unequal {key}s ({listed}), so they are not ranked; "
+                "run them alike, or `evolvent diff` them"
             )
     unfinished = [v.name for v in views if "evolved" not in v.evaluations]
     if unfinished:

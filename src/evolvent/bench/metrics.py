@@ -6,7 +6,7 @@ drop.sampled                                              best minus final: how 
 gain.sampled                                              final minus start
 probe.NAME                                                mean of a probe over the evaluations after the start
 train.METRIC   late.METRIC                                mean over all steps, over the last quarter
-reach.sampled@0.5                                         budget at the first evaluation of at least 0.5 (the cap, if never)
+reach.sampled@0.5                                         budget at the first evaluation of at least 0.5, else the cap
 spent.UNIT                                                of the ledger
 """
 

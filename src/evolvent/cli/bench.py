@@ -218,7 +218,8 @@ def print_claims(data: dict[str, Any]) -> None:
                 low, high = test["interval"]
                 console.print(
                     f"    {part['metric']} {part['direction']} against {test['baseline']}: {test['effect']:+.4g} "
-                    f"[{low:+.4g}, {high:+.4g}] {test['verdict']} ({len(claim['seeds'])} seeds, delta {part['delta']:g})"
+                    f"[{low:+.4g}, {high:+.4g}] {test['verdict']} "
+                    f"({len(claim['seeds'])} seeds, delta {part['delta']:g})"
                 )
     if not data["claims"]:
         console.print("  registered, not measured yet")

@@ -105,9 +105,8 @@ def print_recipe(data: dict[str, Any]) -> None:
         for kind, claim in part["claims"].items():
             console.print(f"\n[bold]{kind} claim[/bold]: {claim['text']}")
             for c in claim["components"]:
-                console.print(
-                    f"  {c['metric']} {c['direction']} by {c['delta']:g} against {', '.join(c['against'])} ({c['kind']})"
-                )
+                against = ", ".join(c["against"])
+                console.print(f"  {c['metric']} {c['direction']} by {c['delta']:g} against {against} ({c['kind']})")
             console.print(f"  task {claim['task']}, {claim['budget']}")
             verdict = part["verdicts"].get(kind)
             console.print(f"  evidence: {verdict or 'none yet; evolvent claims ' + part['name']}")
@@ -204,9 +203,9 @@ def models(name: str | None, as_json: bool) -> None:
         emit(rows)
         return
     for row in rows:
-        click.echo(
-            f"{row['model']:<10} about {row['parameters'] / 1e6:.2f}M parameters, {row['layers']} layers of width {row['width']}"
-        )
+        about = f"about {row['parameters'] / 1e6:.2f}M parameters"
+        click.echo(f"{row['model']:<10} {about}, {row['layers']} layers of width {row['width']}")
     click.echo(
-        "\n`evolvent models NAME` prints the card. Any Llama, Mistral or Qwen checkpoint in a folder works too: --model FOLDER."
+        "\n`evolvent models NAME` prints the card. "
+        "Any Llama, Mistral or Qwen checkpoint in a folder works too: --model FOLDER."
     )

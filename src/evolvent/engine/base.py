@@ -1,6 +1,6 @@
 """The engine protocol: its unit is a branch of a tree.
 
-    start    one prefill per distinct prefix, then any number of branches; a paused or hinted episode is just a longer prefix
+    start    one prefill per distinct prefix, then any number of branches; a paused or hinted episode is a longer prefix
     advance  up to k tokens for every live branch, with log-probs and, on request, entropies and top alternatives
     fork / append / stop   what a controller does between two advances
 

@@ -22,7 +22,7 @@ from evolvent.engine.perturb import draw, linear_modules
 class LowRankES:
     """W_i = W + sigma / sqrt(r) A_i B_i^T for member i; a gradient from the members' fitness (EGGROLL, 2511.16652).
 
-        gradient = -sqrt(N) / N * sum_i f_i A_i B_i^T / sqrt(r)        (members 2j and 2j + 1 share A, B with signs + and -)
+        gradient = -sqrt(N) / N * sum_i f_i A_i B_i^T / sqrt(r)    (members 2j, 2j + 1: the same A, B with both signs)
 
     population  N, even; members are dealt to the trajectories of the step in turn
     rank        r of every member's noise; the sum over members has full rank

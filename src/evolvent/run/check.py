@@ -14,6 +14,6 @@ def refuse_unsound(task: Task, spec: str) -> None:
     report = audit(task, problems=PROBLEMS)
     if report.failed:
         raise UserError(
-            f"the verifier of {task.name} fails its audit: {report.first_failure()}; `evolvent audit {spec}` tells all, "
-            "--skip-audit runs nevertheless"
+            f"the verifier of {task.name} fails its audit: {report.first_failure()}; "
+            f"`evolvent audit {spec}` tells all, --skip-audit runs nevertheless"
         )

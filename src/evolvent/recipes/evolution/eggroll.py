@@ -2,7 +2,7 @@
 
 arXiv 2511.16652.
 
-    member i:  y = x W^T + sigma / sqrt(r) (x B_i) A_i^T,   A_i, B_i from a counter, shared with opposite signs by a pair
+    member i:  y = x W^T + sigma / sqrt(r) (x B_i) A_i^T,   A_i, B_i from a counter; a pair has them with both signs
     fitness:   (score - mean of the group) / std of all scores
     gradient:  -sqrt(N) / N sum_i f_i A_i B_i^T, then Adam
 
