@@ -49,7 +49,7 @@ def seed_mixture() -> list[Entry]:
         entries.append(Entry(task.name, task, task.categories[0], share))
 
     for level, share in {
-        "2x20": first(1.5), "3x12": steady(1.5), "3x20": later(2.0, 0.05), "4x12": later(2.0),
+        "2x20": first(1.5), "3x12": steady(1.0), "3x20": later(0.4, 0.05), "4x12": later(0.7),
     }.items():  # fmt: skip
         add(Countdown((level,)), share)
     for level, share in {
@@ -62,10 +62,10 @@ def seed_mixture() -> list[Entry]:
         entries.append(Entry(task.name, task, level, tuple((x, y * TOOL) for x, y in share)))
         without = tuple((x, y * (1 - TOOL)) for x, y in share)
         entries.append(Entry(f"{task.name}/direct", task, level, without, direct))
-    for level, share in {"3x12": steady(1.0), "3x20": later(1.5), "4x12": later(1.0)}.items():
+    for level, share in {"3x12": steady(1.5), "3x20": later(2.0, 0.05), "4x12": later(1.2)}.items():
         add(Judge((level,)), share)
-    for level, share in {"arith:2x1": steady(0.3), "arith:2x2": steady(0.3), "countdown:3x12": steady(0.7),
-                         "countdown:3x20": later(0.7)}.items():  # fmt: skip
+    for level, share in {"arith:2x1": steady(0.3), "arith:2x2": steady(0.3), "countdown:3x12": steady(1.0),
+                         "countdown:3x20": later(1.0, 0.05)}.items():  # fmt: skip
         add(Propose((level,)), share)
     for level, share in {"3x20": steady(0.7), "4x12": later(0.7), "4x20": later(0.7)}.items():
         add(Revise((level,)), share)
@@ -76,6 +76,6 @@ def seed_mixture() -> list[Entry]:
     }.items():  # fmt: skip
         add(Memory((level,)), share)
     for name in COMPACT:
-        for level, share in {"1": steady(1.0), "2": later(0.8), "3": later(0.4, 0.3)}.items():
+        for level, share in {"1": first(1.0, 0.5), "2": later(0.7), "3": later(0.4, 0.3)}.items():
             add(ReasoningGym(name, (level,)), share)
     return entries

@@ -121,7 +121,9 @@ def test_judge_negatives_are_near_misses():
 def test_judge_reads_the_verdict_only():
     task = Judge()
     problem = task.problem([3, 5, 7], 22, "3*5+7")
-    assert written(task, problem) == "3*5=15;15+7=22;y"
+    assert written(task, problem) == "3*5=15;15+7=22;>22;3,5,7;y"
+    assert written(task, task.problem([3, 5, 5], 22, "3*4+5+5+6")).endswith(";>22;3,5,5;n")
+    assert written(task, task.problem([3, 5, 5], 22, "3*6+4-5")).endswith(";>22;3,5,?;n")
     assert task.score(problem, "y").outcome == 1
     assert task.score(problem, "n").outcome == 0
     assert task.verdict("3*5=15") is None

@@ -1,8 +1,10 @@
 """Judge: is this countdown expression right for these numbers and this target?
 
-    3,5,7>22:3*5+7~   3*5=15;15+7=22;y
+    3,5,7>22:3*5+7~   3*5=15;15+7=22;>22;3,5,7;y
+    3,5,7>22:3*6+4~   3*6=18;18+4=22;>22;3,?,?;n
 
-The completion is the evaluation, one operation a line, and then the verdict: y or n. Half of the problems are right.
+The completion is the evaluation, one operation a line; the target beside the value; the given numbers, with ? for those
+that the candidate leaves out; and then the verdict: y or n. Half of the problems are right.
 The wrong ones are mostly near misses: the right numbers and a value close to the target, or the target itself from
 numbers that were not given (one exchanged, or one used twice).
 """
@@ -11,6 +13,8 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -37,7 +41,7 @@ class Judge:
         self.wording = wording
         self._countdown = Countdown(levels)
         most = max(parse_level(level)[0] for level in levels)
-        self.max_tokens = 20 * most if wording == "compact" else 512
+        self.max_tokens = 24 * most if wording == "compact" else 512
 
     def draw(self, split: Split, rng: np.random.Generator, category: str | None = None) -> Problem:
         """A countdown problem of the split with a candidate that is right half of the time."""
@@ -101,11 +105,23 @@ class Judge:
 
     def gold(self, problem: Problem) -> Demo:
         """The evaluation, then the verdict; the verdict counts five times in a supervised loss."""
-        lines = steps(problem.data["candidate"]) or []
-        letter = "y" if problem.data["right"] else "n"
+        data = problem.data
+        lines = steps(data["candidate"]) or []
+        letter = "y" if data["right"] else "n"
         if self.wording == "compact":
+            lines += [f">{data['target']}", ",".join(crossed_off(data["numbers"], data["candidate"]))]
             return [Piece("".join(f"{line};" for line in lines)), Piece(letter, weight=DECISION_WEIGHT)]
         return [Piece("".join(f"{line}\n" for line in lines)), Piece(f"<answer>{letter}</answer>")]
+
+
+def crossed_off(numbers: Sequence[int], candidate: str) -> list[str]:
+    """The given numbers, with `?` for those that are not in the candidate (as often as they were given)."""
+    left = Counter(map(int, re.findall(r"\d+", candidate)))
+    found = []
+    for number in numbers:
+        found.append(str(number) if left[number] else "?")
+        left[number] -= left[number] > 0
+    return found
 
 
 def right_candidate(numbers: list[int], target: int, rng: np.random.Generator) -> str:
