@@ -1,0 +1,150 @@
+"""A cell: what it measures, on which problems, at whose cost, and when it is the same cell as another."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import cache
+from typing import Any
+
+import pytest
+from tests.recipes import recipe_runs  # the profile `short`
+from tests.small_model import small_model
+
+from evolvent.bench.cell import Cell, run_cell
+from evolvent.recipes import load_all
+from evolvent.tasks import base
+from evolvent.tasks.base import Split
+
+
+def cell(recipe: str = "grpo", **changes: Any) -> Cell:
+    """Six small steps on one-digit sums, with three evaluations on the way."""
+    assert "short" in recipe_runs.PROFILES
+    made = Cell(recipe, recipe, "arith:1x1", small_model(), 0, "6 steps", profile="short", evals=3, problems=24)
+    return dataclasses.replace(made, **changes)
+
+
+@cache
+def usual() -> dict[str, Any]:
+    """The result of the usual cell."""
+    return run_cell(cell())
+
+
+def without_times(result: dict[str, Any]) -> dict[str, Any]:
+    """A result less what differs from run to run, and the name of its arm."""
+    kept = {k: v for k, v in result.items() if k != "seconds"}
+    kept["spent"] = {k: v for k, v in kept["spent"].items() if "seconds" not in k}
+    kept["cell"] = {k: v for k, v in kept["cell"].items() if k != "arm"}
+    return kept
+
+
+def test_it_repeats_under_another_name_too() -> None:
+    assert without_times(run_cell(cell(arm="ours"))) == without_times(usual())
+
+
+def test_evaluations_come_at_equal_shares_of_the_budget() -> None:
+    assert [p["step"] for p in usual()["curve"]] == [0, 2, 4, 6]
+    assert [p["spent"] for p in usual()["curve"]] == [0, 2, 4, 6]
+
+
+def test_watching_costs_nothing_and_changes_nothing() -> None:
+    often, once = usual(), run_cell(cell(evals=1))
+    assert len(once["curve"]) == 2
+    assert often["curve"][-1] == once["curve"][-1]
+    assert often["train"] == once["train"]
+    counts = ("sampled", "trained", "verifier_calls", "steps")
+    assert {u: often["spent"][u] for u in counts} == {u: once["spent"][u] for u in counts}
+
+
+def test_a_budget_in_tokens_is_passed_by_at_most_a_step() -> None:
+    result = run_cell(cell(budget="300 tokens"))
+    spent, steps = result["spent"]["sampled"], result["spent"]["steps"]
+    assert 300 <= spent < 300 + 2 * spent / steps
+    assert result["curve"][-1]["spent"] == spent
+
+
+def test_seeds_start_alike_and_go_different_ways() -> None:
+    other = run_cell(cell(seed=1))
+    assert other["curve"][0] == usual()["curve"][0]
+    assert other["train"] != usual()["train"]
+
+
+def test_what_does_not_learn_is_evaluated_once_and_spends_nothing() -> None:
+    result = run_cell(cell("no-change"))
+    assert result["curve"] == usual()["curve"][:1]
+    assert sum(result["spent"].values()) == 0
+
+
+def test_only_the_evaluations_read_the_test_split(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Split] = []
+    there = base.split_of
+
+    def noted(key: str) -> Split:
+        asked.append(there(key))
+        return asked[-1]
+
+    monkeypatch.setattr("evolvent.tasks.arith.split_of", noted)
+    seen: list[tuple[Any, ...]] = []
+    roll = recipe_runs.Watch.__call__
+    monkeypatch.setattr(recipe_runs.Watch, "__call__", lambda self, s: (seen.append(problems(s)), roll(self, s))[1])
+    result = run_cell(cell(budget="2 steps"))
+    assert len(seen) == 2
+    assert {there(key) for keys in seen for key in keys} == {"train"}
+    assert result["curve"][0]["problems"] == 24
+
+
+def problems(s: Any) -> tuple[str, ...]:
+    """Keys of what a step was trained on."""
+    return tuple(g.problem.key for g in s.groups)
+
+
+def test_more_samples_give_pass_at_k() -> None:
+    point = run_cell(cell("no-change", k=4))["curve"][0]
+    assert point["sampled"] <= point["pass@4"]
+    assert 1 <= point["distinct"] <= 4
+    assert "pass@4" not in usual()["curve"][0]
+
+
+def test_another_task_may_be_the_test() -> None:
+    own, other = usual()["curve"][0], run_cell(cell("no-change", test="arith:3x2"))["curve"][0]
+    assert other["greedy"] < own["greedy"]
+
+
+def test_a_probe_is_asked_at_every_evaluation() -> None:
+    result = run_cell(cell("mc-grpo", task="arith:1x1-chain", budget="1 step", evals=1, probes=("sign_flips",)))
+    assert all(0 <= p["probe.sign_flips"] <= 1 for p in result["curve"])
+    assert result["spent"]["sampled"] < 1000  # 64 rollouts of 32 problems are on another account
+
+
+def test_of_several_roles_the_one_with_the_task_is_measured() -> None:
+    """The proposer has an adapter of its own, which must not be what is tested."""
+    result = run_cell(cell("proposer-solver", budget="1 step", evals=1))
+    assert result["curve"][0] == usual()["curve"][0]
+    assert result["curve"][-1]["step"] == 1
+
+
+CHANGES = {
+    "recipe": "rloo",
+    "task": "arith:2x1",
+    "model": "tiny-1",
+    "seed": 1,
+    "budget": "7 steps",
+    "settings": {"learn.lr": 1e-4},
+    "take": {"learn.lr": "grpo"},
+    "profile": "paper",
+    "test": "arith:2x1",
+    "evals": 4,
+    "problems": 25,
+    "k": 2,
+    "probes": ("sign_flips",),
+}
+
+
+def test_the_key_knows_everything_but_the_arms_name() -> None:
+    plain = cell()
+    assert {f.name for f in dataclasses.fields(Cell)} == {*CHANGES, "arm"}
+    keys = {cell(**{name: value}).key("code") for name, value in CHANGES.items()}
+    assert len(keys) == len(CHANGES)
+    assert plain.key("code") not in keys
+    assert plain.key("other code") != plain.key("code")
+    assert cell(arm="ours").key("code") == plain.key("code")
+    assert "grpo" in load_all()
