@@ -26,7 +26,8 @@ from evolvent.tasks.roles.base import belongs
 
 DEFAULT = ("3x20",)
 DECISION_WEIGHT = 5.0
-KINDS = {"near": 0.4, "operator": 0.2, "exchanged": 0.2, "twice": 0.2}  # shares of the wrong candidates
+RESULT_WEIGHT = 3.0  # of results: most candidates hit the target, and copying it is easier than computing
+KINDS = {"near": 0.45, "operator": 0.25, "exchanged": 0.15, "twice": 0.15}  # shares of the wrong candidates
 
 
 class Judge:
@@ -104,13 +105,17 @@ class Judge:
         return Score(float(verdict is problem.data["right"]), answer)
 
     def gold(self, problem: Problem) -> Demo:
-        """The evaluation, then the verdict; the verdict counts five times in a supervised loss."""
+        """The evaluation, then the verdict; results count three times in a supervised loss, the verdict five times."""
         data = problem.data
         lines = steps(data["candidate"]) or []
         letter = "y" if data["right"] else "n"
         if self.wording == "compact":
-            lines += [f">{data['target']}", ",".join(crossed_off(data["numbers"], data["candidate"]))]
-            return [Piece("".join(f"{line};" for line in lines)), Piece(letter, weight=DECISION_WEIGHT)]
+            demo: Demo = []
+            for line in lines:
+                terms, result = line.split("=")
+                demo += [Piece(f"{terms}="), Piece(f"{result};", weight=RESULT_WEIGHT)]
+            rest = ",".join(crossed_off(data["numbers"], data["candidate"]))
+            return [*demo, Piece(f">{data['target']};{rest};"), Piece(letter, weight=DECISION_WEIGHT)]
         return [Piece("".join(f"{line}\n" for line in lines)), Piece(f"<answer>{letter}</answer>")]
 
 
