@@ -20,9 +20,9 @@ def list_(family: str | None, as_json: bool) -> None:
     evolvent list
     evolvent list policy_gradient --json
     """
-    from rich.console import Console
     from rich.table import Table
 
+    from evolvent.cli.runs import console as wide
     from evolvent.recipes.catalogue import rows
 
     found = rows()
@@ -34,7 +34,7 @@ def list_(family: str | None, as_json: bool) -> None:
     if as_json:
         emit(found)
         return
-    console = Console(highlight=False)
+    console = wide()
     for name in families:
         mine = [r for r in found if r["family"] == name]
         if not mine:
@@ -76,21 +76,22 @@ def show(composition: str, settings: tuple[str, ...], take: tuple[str, ...], pro
 
 def print_recipe(data: dict[str, Any]) -> None:
     """A recipe for reading."""
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console(highlight=False)
+    from evolvent.cli.runs import console as wide
+
+    console = wide()
     for part in (
         data["recipes"][-1:] if len(data["parts"]) == 1 else [r for r in data["recipes"] if r["name"] in data["parts"]]
     ):
         console.print(f"[bold]{part['name']}[/bold]  {part['title']}  {part['paper']}", markup=True)
         console.print()
-        console.print(part["doc"], markup=False)
+        console.print(part["doc"], markup=False, soft_wrap=True)
         console.print()
         console.print(f"lineage: {' <- '.join(reversed(part['lineage']))}      file: {part['file']}")
         console.print(f"patch against {part['parent'] or 'nothing'}:")
         for op in part["ops"]:
-            console.print(f"  {op}", markup=False)
+            console.print(f"  {op}", markup=False, soft_wrap=True)
         console.print()
     table = Table(title="values", title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0))
     for name in ("path", "paper", data["profile"], "from"):
@@ -132,10 +133,11 @@ def tasks(name: str | None, as_json: bool) -> None:
         if as_json:
             emit(found)
             return
-        from rich.console import Console
         from rich.table import Table
 
-        console, table = Console(highlight=False), Table(box=None, padding=(0, 2, 0, 0))
+        from evolvent.cli.runs import console as wide
+
+        console, table = wide(), Table(box=None, padding=(0, 2, 0, 0))
         for column in ("task", "levels", "what it is"):
             table.add_column(column, overflow="fold")
         for row in found:
