@@ -95,7 +95,9 @@ def test_several_processes_write_at_once_from_the_first_moment(make: Maker, tmp_
 def test_names_are_taken_once(make: Maker) -> None:
     store, other = make(), make()
     names = [free_name(s, "grpo+sec", "my task.py") for s in (store, other, store)]
-    assert names == ["grpo-sec-my-task-py-1", "grpo-sec-my-task-py-2", "grpo-sec-my-task-py-3"]
+    assert names == ["grpo-sec-my-task-1", "grpo-sec-my-task-2", "grpo-sec-my-task-3"]
+    assert free_name(store, "sec+lib/my_method.py:fast", "tasks/rows.jsonl:judge.py") == "sec-fast-rows-1"
+    assert free_name(store, "my_method.py", "rg/gcd:1") == "my-method-gcd-1"
 
 
 # --- what can be wrong with a SQLite file ---

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -219,8 +220,13 @@ def run_names(store: Store) -> list[str]:
 
 
 def free_name(store: Store, recipe: str, task: str) -> str:
-    """`grpo-countdown-1`, or the next free number; its folder is made, so that nobody else takes it meanwhile."""
-    base = "".join(c if c.isalnum() and c.isascii() else "-" for c in f"{recipe}-{task.split(':')[0]}").lower()
+    """`grpo-countdown-1`, or the next free number; its folder is made, so that nobody else takes it meanwhile.
+
+    Of files, the name counts: `my_method.py:fast` on `my_task.py` is `fast-my-task-1`.
+    """
+    method = re.sub(r"[^+]*\.py:?", lambda m: "" if m[0].endswith(":") else Path(m[0]).stem, recipe)
+    work = re.sub(r"\.(py|jsonl|csv|parquet)$", "", Path(task.split(":")[0]).name)
+    base = "".join(c if c.isalnum() and c.isascii() else "-" for c in f"{method}-{work}").lower()
     base = "-".join(p for p in base.split("-") if p)[:60].strip("-")
     taken = set(run_names(store))
     number = 1
