@@ -8,10 +8,14 @@ from pathlib import Path
 import pytest
 from tests.cli.finished import store_with_runs
 from tests.cli.test_runs import call, data
+from tests.loopback import serving
 from tests.run.lives import view_of
 from tests.small_model import small_model
 
+from evolvent.core.ledger import Ledger
+from evolvent.engine.huggingface import local_engine
 from evolvent.models.load import load_policy
+from evolvent.serve.app import create_app
 from evolvent.tasks.base import distinct, split_of
 from evolvent.tasks.registry import load_task
 
@@ -99,3 +103,21 @@ def test_what_cannot_be_asked(
     for typed, what in (("1+2=é\n", "printable ASCII"), ("1" * 500 + "\n", "context")):
         monkeypatch.setattr("sys.stdin", io.StringIO(typed))
         assert what in call(capsys, "try", "run", *where, code=2)
+
+
+def test_a_model_behind_an_endpoint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It can be asked, by itself or as the model of a run; such a run has nothing to export."""
+    policy = load_policy(small_model())
+    app = create_app(policy, local_engine(policy, Ledger()), "small")
+    where = "--store", tmp_path / "runs"
+    how = "--quiet", "--no-final", "--no-report", "--skip-audit", "--set", "propose.problems=1"
+    with serving(app) as url:
+        args = "run", "best-of-n", "-t", "arith:1x1", "-m", f"{url}#small", "--name", "far", "-b", "16 calls", *how
+        told = call(capsys, *args, *where)
+        assert "of the answers that the verifier chose" in told
+        assert "evolvent export" not in told
+        for subject, label in ((url, "model"), ("far", "start")):
+            (row,) = data(capsys, "try", subject, "-t", "arith:1x1", "-n", 1, *where)
+            assert list(row["answers"]) == [label]
+            assert row["answers"][label][0]["tokens"] > 0
+        assert "nothing to export" in call(capsys, "export", "far", tmp_path / "out", *where, code=2)

@@ -24,8 +24,11 @@ def print_final(result: Result, report: Path | None) -> None:
     console.print()
     if "start" in result.evaluations and "evolved" in result.evaluations:
         console.print(accuracy_table(result.evaluations))
-    elif result.interrupted:
-        console.print(f"Stopped after step {result.assembled.system.t}. Carry on with: evolvent resume {result.name}")
+    else:
+        if result.interrupted:
+            steps = result.assembled.system.t
+            console.print(f"Stopped after step {steps}. Carry on with: evolvent resume {result.name}")
+        console.print(practice(result))
     if result.reached:
         console.print("The target was reached.")
     spent = result.ledger.spent["method"]
@@ -40,15 +43,25 @@ def print_final(result: Result, report: Path | None) -> None:
         console.print(f"Report:     {report}")
     console.print(f"Checkpoint: {result.folder / 'checkpoint.safetensors'}")
     console.print("Next:")
-    for command, text in (
-        (f"evolvent try {result.name}", "talk to the model before and after"),
-        (f"evolvent export {result.name} my-model", "write it as a Hugging Face folder"),
-        (
-            f"evolvent compare {result.spec.recipe} no-change --task {result.spec.task}",
-            "is the gain real? several seeds",
-        ),
-    ):
+    commands = [(f"evolvent try {result.name}", "talk to the model before and after")]
+    if result.policy.size:  # nothing was evolved where the weights are elsewhere
+        method, task = result.spec.recipe, result.spec.task
+        commands += [
+            (f"evolvent export {result.name} my-model", "write it as a Hugging Face folder"),
+            (f"evolvent compare {method} no-change --task {task}", "is the gain real? several seeds"),
+        ]
+    for command, text in commands:
         console.print(f"  {command:<62} {text}")
+
+
+def practice(result: Result) -> str:
+    """What the last quarter of the steps scored on problems of the train split."""
+    curves = {name: result.curve(name, result.assembled.main_role.name) for name in ("outcome", "answered")}
+    means = []
+    for name, text in (("outcome", "mean outcome"), ("answered", "of the answers that the verifier chose")):
+        last = [value for _, value in curves[name][-max(1, len(curves[name]) // 4) :]]
+        means += [f"{text} {sum(last) / len(last):.3f}"] if last else []
+    return f"On training problems, last quarter of the steps: {', '.join(means) or 'no outcome'}"
 
 
 def accuracy_table(evaluations: dict[str, Any]) -> Table:

@@ -75,6 +75,9 @@ def find_speakers(name: str, store: str, task: str | None, number: int | None) -
     """The start and the chosen version of a run, or a model by itself; and the task, None if there is none."""
     from pathlib import Path
 
+    from evolvent.core.ledger import Ledger
+    from evolvent.engine.endpoint import EndpointEngine, is_endpoint
+    from evolvent.engine.huggingface import local_engine
     from evolvent.lineage.runs import read_run, run_names
     from evolvent.lineage.versions import chosen, load_assembled
     from evolvent.models.load import load_policy
@@ -92,13 +95,18 @@ def find_speakers(name: str, store: str, task: str | None, number: int | None) -
         return speakers, load_task(task, speakers[0].policy.format.wording) if task else speakers[0].role.task
     if number is not None:
         raise UserError(f"--version is for runs, and there is no run `{name}` in {store}")
+    if is_endpoint(name):
+        remote = EndpointEngine(name, Ledger())
+        asked = load_task(task, remote.policy.format.wording) if task else None
+        return [Speaker("model", remote.policy, bare_role(remote.policy, asked, remote))], asked
     try:
         policy = load_policy(name)
     except UserError as reason:
         near = nearest(name, run_names(there)) if there is not None else ""
         raise UserError(f"{store} has no run `{name}`{near}; and as a model: {reason}") from None
     chosen_task = load_task(task, policy.format.wording) if task else None
-    return [Speaker("model", policy, bare_role(policy, chosen_task))], chosen_task
+    engine = local_engine(policy, Ledger())
+    return [Speaker("model", policy, bare_role(policy, chosen_task, engine))], chosen_task
 
 
 class NoTask:
@@ -107,15 +115,12 @@ class NoTask:
     name, categories, max_tokens = "none", ("",), 256
 
 
-def bare_role(policy: Any, task: Any) -> Any:
+def bare_role(policy: Any, task: Any, engine: Any) -> Any:
     """A role that only acts."""
-    from evolvent.core.ledger import Ledger
     from evolvent.core.role import Role
-    from evolvent.engine.huggingface import local_engine
 
-    ledger = Ledger()
     wanted: Any = task or NoTask()
-    return Role("", wanted, policy, local_engine(policy, ledger), ledger, 0, adapter=policy.active)
+    return Role("", wanted, policy, engine, engine.ledger, 0, adapter=policy.active)
 
 
 def task_problems(task: Any, count: int, need: bool = False) -> list[Any]:

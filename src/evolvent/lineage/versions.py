@@ -85,6 +85,11 @@ def load_version(store: Store, run: str | RunView, version: int | None = None) -
     view = run if isinstance(run, RunView) else read_run(store, run)
     one = chosen(view, version)
     weights = read_weights(store, view, one)
+    if not weights:
+        raise UserError(
+            f"run {view.name} never had the weights of {view.spec['model']}, so there is nothing to export or "
+            f"to serve; `evolvent try {view.name}` asks the model itself"
+        )
     if any(".lora_" in name for name in weights):  # adapters are made by the run's recipe
         assembled = load_assembled(store, view, one.number)
         assembled.policy.activate(assembled.main_role.adapter)
@@ -96,6 +101,8 @@ def load_version(store: Store, run: str | RunView, version: int | None = None) -
 
 def place(policy: Policy, weights: Mapping[str, torch.Tensor], view: RunView, version: Version) -> None:
     """Put a version's weights into a policy; `UserError` if the model is not the one that the run began with."""
+    if not weights:  # of a model behind an endpoint
+        return
     there = dict(policy.model.named_parameters())
     wrong = [n for n, w in weights.items() if n not in there or there[n].shape != w.shape]
     if wrong:
