@@ -18,6 +18,11 @@ def run(
     budget: str = "300 steps",
     seed: int = 0,
     settings: Mapping[str, Any] | None = None,
+    take: Mapping[str, str] | None = None,
+    profile: str = "auto",
+    device: str = "cpu",
+    dtype: str = "float32",
+    engine: str = "auto",
     store: str | Path = "runs",
     name: str | None = None,
     watch: Callable[[Progress], None] | None = None,
@@ -25,8 +30,11 @@ def run(
 ) -> Result:
     """Evolve a model; the result has the policy, the curves, the ledger and the run's folder.
 
-    `settings` maps paths to values, as `--set` does: {"learn.lr": 3e-4, "propose.n": 4}. Errors are `UserError`.
+    `settings` maps paths to values, as `--set` does: {"learn.lr": 3e-4, "propose.n": 4}. `options` are those of a
+    session: target, final, logs, say. Errors are `UserError`.
     """
-    spec = RunSpec(recipe, task, model, budget, seed, dict(settings or {}))
+    spec = RunSpec(
+        recipe, task, model, budget, seed, dict(settings or {}), dict(take or {}), profile, device, dtype, engine
+    )
     extra = {"watch": watch} if watch else {}
     return begin(spec, Store(Path(store)), name, **extra, **options)
