@@ -11,7 +11,6 @@ from tests.recipes import recipe_runs  # the profile `short`
 from tests.small_model import small_model
 
 from evolvent.bench.cell import Cell, run_cell
-from evolvent.recipes import load_all
 from evolvent.tasks import base
 from evolvent.tasks.base import Split
 
@@ -147,4 +146,3 @@ def test_the_key_knows_everything_but_the_arms_name() -> None:
     assert plain.key("code") not in keys
     assert plain.key("other code") != plain.key("code")
     assert cell(arm="ours").key("code") == plain.key("code")
-    assert "grpo" in load_all()

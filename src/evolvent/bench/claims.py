@@ -10,6 +10,8 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
+import math
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,7 +19,7 @@ from typing import Any
 
 import evolvent
 from evolvent.bench.cell import Cell
-from evolvent.bench.closure import closure, combined, weights_hash
+from evolvent.bench.closure import ROOT, closure, combined, weights_hash
 from evolvent.bench.metrics import metric, parts_needed
 from evolvent.bench.pool import run_cells
 from evolvent.bench.statistics import Interval, Verdict, combine, decide, sign_flip_p
@@ -27,6 +29,7 @@ from evolvent.core.ledger import Budget
 from evolvent.core.recipe import Recipe, parse_composition
 from evolvent.models.load import find_model
 from evolvent.recipes import load_all, resolve
+from evolvent.tasks.registry import sources_of
 
 PROTOCOL = 1
 TUNING_SEEDS = (1000, 1001, 1002, 1003)
@@ -34,6 +37,7 @@ VERDICT_SEEDS = tuple(range(8))
 MORE_SEEDS = tuple(range(8, 16))
 SEED_MODELS = 4
 CELL_SECONDS, CLAIM_MINUTES = 90, 40
+IMPORTED_LATE = ("evolvent.models.reference",)  # by what a cell may run, in a function
 Say = Callable[[str], None]
 
 
@@ -68,15 +72,22 @@ class Evidence:
         path = self.cells_file(name)
         if not path.is_file():
             return {}
-        lines = [line for line in path.read_text().splitlines() if line.strip()]
-        return {row["key"]: row for row in map(json.loads, lines)}
+        found = {}
+        for line in path.read_text().splitlines():
+            try:
+                row = json.loads(line)
+            except ValueError:  # cut off when its process was killed; the cell runs again
+                continue
+            found[row["key"]] = row
+        return found
 
     def keep(self, name: str, key: str, result: Mapping[str, Any]) -> None:
         """Append a cell's result."""
         path = self.cells_file(name)
         path.parent.mkdir(parents=True, exist_ok=True)
+        torn = path.is_file() and not path.read_bytes().endswith(b"\n")
         with path.open("a") as file:
-            file.write(json.dumps({"key": key, **_rounded(result)}) + "\n")
+            file.write("\n" * torn + json.dumps({"key": key, **_rounded(result)}) + "\n")
 
 
 def _rounded(value: Any) -> Any:
@@ -111,18 +122,19 @@ class Study:
         }
 
     def register(self) -> dict[str, Any]:
-        """Write the claims down before they are measured; `UserError` if they were changed after verdict seeds ran."""
+        """Write the claims down before they are measured. Claims that were changed after verdict seeds ran are kept."""
         there = self.evidence.read(self.recipe.name) or {}
         now = self.registration()
         before = there.get("registered", {}).get("hash")
         if before == now["hash"]:
             return there
+        measured = there.get("claims") or any(r["cell"]["seed"] in VERDICT_SEEDS for r in self.results.values())
         data = {
             "id": self.recipe.name,
             "protocol": PROTOCOL,
             "world": self.world(),
             "registered": now,
-            "earlier": [*there.get("earlier", []), *([_summary(there)] if there.get("claims") else [])],
+            "earlier": [*there.get("earlier", []), *([_summary(there)] if there and measured else [])],
             "claims": [],
             "notes": there.get("notes", ""),
         }
@@ -139,8 +151,7 @@ class Study:
     def arm(self, one: Claim, name: str) -> tuple[str, dict[str, Any]]:
         """Recipe and settings of an arm."""
         own = dict(one.arms.get(name, {}))
-        composition = own.pop("recipe", self.recipe.name if name == "ours" else name)
-        return composition, {**one.common, **own}
+        return own.pop("recipe", callable_name(self.recipe) if name == "ours" else name), {**one.common, **own}
 
     def cell(self, one: Claim, name: str, seed: int, extra: Mapping[str, Any]) -> Cell:
         """The cell of an arm and a seed. Cells of both claims that agree in everything are one."""
@@ -162,14 +173,13 @@ class Study:
         )
 
     def code(self, cell: Cell) -> dict[str, str]:
-        """Hashes of the modules that a cell depends on."""
-        modules = ["evolvent.bench.cell"]
+        """Hashes of the modules and files that a cell depends on."""
+        roots: list[str | Path] = ["evolvent.bench.cell", *IMPORTED_LATE]
         for _, recipe in parse_composition(resolve(cell.recipe), self.known):
-            for ancestor in recipe.lineage:
-                modules.append(f"evolvent.recipes.{ancestor.family}.{Path(ancestor.file).stem}")
+            roots += [home(ancestor) for ancestor in recipe.lineage]
         for spec in (cell.task, cell.test or cell.task):
-            modules += task_modules(spec)
-        return closure(modules)
+            roots += sources_of(spec)
+        return closure(roots)
 
     def key(self, cell: Cell) -> str:
         """The cell's key: its configuration, its code and its model's weights."""
@@ -197,11 +207,10 @@ class Study:
             chosen, tried = self.tuned(one)
             tuning += [{"claim": kind, **row} for row in tried]
             claims.append({"kind": kind, **self.verdict(one, chosen)})
-        used = self.used()
         data |= {
             "claims": claims,
             "tuning": tuning,
-            "spent": self.spent(used),
+            "spent": self.spent(list(self.results.values())),
             "command": f"evolvent claims {self.recipe.name}",
             "code": self.code_of_all(),
             "version": evolvent.__version__,
@@ -289,10 +298,6 @@ class Study:
             }
         )
 
-    def used(self) -> list[dict[str, Any]]:
-        """All cells of this recipe whose key is still valid."""
-        return list(self.results.values())
-
     def spent(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         """Processor minutes and cells, of all that was run."""
         seconds = sum(r["seconds"]["cell"] for r in rows)
@@ -303,28 +308,35 @@ class Study:
         found: dict[str, str] = {}
         for one in self.claims.values():
             for arm in ("ours", *one.baselines):
-                cell = self.cell(one, arm, 0, {})
-                found |= self.code(cell)
-                found[f"model {cell.model}"] = weights_hash(find_model(cell.model))
+                found |= self.code(self.cell(one, arm, 0, {}))
+            for model in {self.cell(one, "ours", seed, {}).model for seed in range(SEED_MODELS)}:
+                found[f"model {model}"] = weights_hash(find_model(model))
         return dict(sorted(found.items()))
+
+
+def home(recipe: Recipe) -> str | Path:
+    """The module of a recipe of this package, or the file of a user's."""
+    file = Path(recipe.file)
+    return f"evolvent.recipes.{recipe.family}.{file.stem}" if file.is_relative_to(ROOT) else file
+
+
+def callable_name(recipe: Recipe) -> str:
+    """What a process that has not loaded the recipe can call it by."""
+    place = home(recipe)
+    return recipe.name if isinstance(place, str) else f"{os.path.relpath(place)}:{recipe.name}"
 
 
 def test(part: Component, ours: Sequence[float], theirs: Sequence[float]) -> tuple[Verdict, Interval, list[float]]:
     """The protocol's test of a component against one baseline; differences are signed so that more is better."""
-    import math
-
+    if part.scale == "log" and min(*ours, *theirs) <= 0:
+        raise UserError(
+            f"{part.metric} is not above 0 in every run, so it has no logarithm; claim it on a linear scale"
+        )
     sign = 1.0 if part.direction == "up" else -1.0
     scale = math.log if part.scale == "log" else float
     differences = [sign * (scale(a) - scale(b)) for a, b in zip(ours, theirs, strict=True)]
     verdict, interval = decide(differences, part.delta, part.kind)
     return verdict, interval, differences
-
-
-def task_modules(spec: str) -> list[str]:
-    """The modules that hold the tasks of a specification."""
-    from evolvent.tasks.registry import module_of
-
-    return [module_of(part.strip()) for part in spec.split("+")]
 
 
 def _summary(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,9 +1,13 @@
-"""What a cell's result depends on in the code: the modules that it imports, without comments and docstrings."""
+"""What a cell's result depends on in the code: the modules that it imports, without comments and docstrings.
+
+A user's own files (recipes, tasks, data) count as modules do.
+"""
 
 from __future__ import annotations
 
 import ast
 import hashlib
+import os
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -48,17 +52,20 @@ def read_module(path: Path) -> tuple[str, frozenset[str]]:
     return hashlib.blake2b(ast.dump(tree).encode(), digest_size=8).hexdigest(), frozenset(imports)
 
 
-def closure(roots: Iterable[str]) -> dict[str, str]:
-    """Hash of every module that the roots import, directly or not, by module name."""
+def closure(roots: Iterable[str | Path]) -> dict[str, str]:
+    """Hash of every module that the roots import, directly or not, by module name; of files by their relative path."""
     found: dict[str, str] = {}
     todo = list(roots)
     while todo:
-        name = todo.pop()
-        path = module_file(name)
+        root = todo.pop()
+        path, name = (root, os.path.relpath(root)) if isinstance(root, Path) else (module_file(root), root)
         if path is None or name in found or path.name == "__init__.py":
             continue
-        found[name], imports = read_module(path)
-        todo += imports
+        if path.suffix == ".py":
+            found[name], imports = read_module(path)
+            todo += imports
+        else:
+            found[name] = hashlib.blake2b(path.read_bytes(), digest_size=8).hexdigest()
     return dict(sorted(found.items()))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -130,13 +130,17 @@ def compare(
     for cell, result in run_cells(cells, jobs, say):
         found[cell.arm, cell.seed] = result
     rows = {a.name: [found[a.name, s] for s in range(seeds)] for a in arms}
+    refuse_overspent(rows, cap)
+    return Comparison(task, cap, list(range(seeds)), rows)
+
+
+def refuse_overspent(rows: Mapping[str, Sequence[Mapping[str, Any]]], cap: Budget) -> None:
+    """`UserError` if a run spent more than the budget and one of its (larger) steps."""
     for name, results in rows.items():
         for r in results:
-            steps = max(1.0, r["spent"]["steps"])
-            if r["spent"][cap.unit] > cap.amount + r["spent"][cap.unit] / steps * 1.5:
-                spent = f"{r['spent'][cap.unit]:,.0f}"
-                raise UserError(f"arm {name} spent {spent} of {cap}; budgets are not equal, so nothing is ranked")
-    return Comparison(task, cap, list(range(seeds)), rows)
+            spent, steps = r["spent"][cap.unit], max(1.0, r["spent"]["steps"])
+            if spent > cap.amount + 1.5 * spent / steps:
+                raise UserError(f"arm {name} spent {spent:,.0f} of {cap}; budgets are not equal, so nothing is ranked")
 
 
 def seed_model(model: str, seed: int) -> str:

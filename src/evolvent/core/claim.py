@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
+
+from evolvent.core.errors import UserError
+from evolvent.core.ledger import Budget
 
 Kind = Literal["superiority", "non-inferiority", "equivalence"]
+MOST_TRIED = 5  # configurations of an arm on the tuning seeds
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,14 @@ class Component:
     against: tuple[str, ...]
     kind: Kind = "superiority"
     scale: Literal["linear", "log"] = "linear"
+
+    def __post_init__(self) -> None:
+        if not self.against:
+            raise UserError(f"the claim about {self.metric} names no baseline; say what it is compared with")
+        if self.direction not in ("up", "down") or self.kind not in get_args(Kind):
+            raise UserError(f"the claim about {self.metric}: no direction `{self.direction}` or kind `{self.kind}`")
+        if not self.delta > 0:
+            raise UserError(f"the claim about {self.metric} needs a least effect above 0, got delta={self.delta}")
 
 
 @dataclass(frozen=True)
@@ -52,6 +64,13 @@ class Claim:
     tune_by: str = "test.sampled"
     model: str = "tiny"
     problems: int = 1000
+
+    def __post_init__(self) -> None:
+        Budget.parse(self.budget)
+        if not self.components:
+            raise UserError(f"the claim `{self.text}` has no component, so nothing could refute it")
+        if len(self.tune) > MOST_TRIED:
+            raise UserError(f"{len(self.tune)} configurations to tune; the protocol allows {MOST_TRIED}")
 
     @property
     def baselines(self) -> tuple[str, ...]:

@@ -52,12 +52,26 @@ OTHERS = (
 
 def load_task(spec: str, wording: str = "compact") -> Task:
     """The task of a specification; `wording` is the one that the model reads best."""
+    tasks = [_one(part, wording) for part in parts_of(spec)]
+    return tasks[0] if len(tasks) == 1 else Mixed(tasks)
+
+
+def parts_of(spec: str) -> list[str]:
+    """The tasks of a sum; the name of a file may have a plus in it."""
     whole = Path(spec.partition(":")[0]).exists()
     parts = [spec] if whole else [p.strip() for p in spec.split("+")]
     if not all(parts):
         raise UserError(f"`{spec}` names no task; `evolvent tasks` lists them")
-    tasks = [_one(part, wording) for part in parts]
-    return tasks[0] if len(tasks) == 1 else Mixed(tasks)
+    return parts
+
+
+def sources_of(spec: str) -> list[str | Path]:
+    """What the tasks of a specification are made of: modules, and the user's own files."""
+    found: list[str | Path] = []
+    for part in parts_of(spec):
+        found.append(module_of(part))
+        found += [Path(piece) for piece in part.split(":") if piece.endswith(FILES)]
+    return found
 
 
 def is_file(spec: str) -> bool:
