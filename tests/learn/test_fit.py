@@ -51,6 +51,26 @@ def test_the_gradient_does_not_depend_on_micro_batches(variant: str) -> None:
         assert other.metrics["learn/ratio_variance"] == pytest.approx(step.metrics["learn/ratio_variance"], rel=1e-3)
 
 
+def test_recomputing_activations_leaves_the_gradient_alone() -> None:
+    whole, _ = learned(PolicyGradient(**PLAIN))
+    role = make_role(PolicyGradient(**PLAIN, recompute=True))
+    assert role.policy.model.checkpointing
+    tell(role, make_batch(role, seed=3))
+    np.testing.assert_allclose(gradients(role), whole, atol=1e-5 * float(whole.abs().max()))
+
+
+def test_too_large_a_micro_batch_says_what_to_lower(monkeypatch: pytest.MonkeyPatch) -> None:
+    role = make_role(PolicyGradient(**PLAIN))
+
+    def pass_over(*args: Any, **options: Any) -> torch.Tensor:
+        return torch.empty(2**55)  # the allocator really refuses
+
+    batch = make_batch(role)
+    monkeypatch.setattr(role.policy.model, "forward", pass_over)
+    with pytest.raises(UserError, match=r"out of memory in `learn`: lower learn.micro_tokens or set learn.recompute"):
+        tell(role, batch)
+
+
 def test_several_batches_with_weights_for_each_token_and_coefficients() -> None:
     def run(budget: int) -> torch.Tensor:
         role = make_role(PolicyGradient(**PLAIN, micro_tokens=budget, minibatches=2))

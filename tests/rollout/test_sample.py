@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.toys import Digits, plain, random_policy, role_of
 
-from evolvent.core.errors import VerifierError
+from evolvent.core.errors import UserError, VerifierError
 from evolvent.core.records import Message, Problem, Request, Trajectory
 from evolvent.core.step import Step
 from evolvent.engine.base import Tree
@@ -183,3 +183,12 @@ def test_the_toy_task_keeps_its_splits(split: Split) -> None:
 def test_scores_and_demos_are_typed() -> None:
     demo: Demo = Digits().gold(problem())
     assert Digits().score(problem(), demo[0].text) == Score(1.0, "12345678", {"share": 1.0})
+
+
+def test_too_large_a_roll_out_says_what_to_lower(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(*args: Any, **options: Any) -> Tree:
+        raise MemoryError
+
+    monkeypatch.setattr("evolvent.engine.local.LocalEngine.start", start)
+    with pytest.raises(UserError, match="out of memory in `rollout`: lower propose.problems"):
+        rolled(Digits(), [Request(Problem("k", one_user("1:"), {}), 1)])

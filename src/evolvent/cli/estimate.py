@@ -33,6 +33,7 @@ def memory_of(assembled: Assembled) -> Memory:
                 micro_tokens=micro,
                 adapter=role.adapter,
                 reference=role.reference is not None,
+                recompute=getattr(learn, "recompute", False),
                 training=learn is not None,
             )
         )

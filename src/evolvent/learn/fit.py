@@ -17,6 +17,7 @@ from evolvent.core.step import Step
 from evolvent.engine.base import Actor
 from evolvent.learn.forward import extent, pack, padded, token_logprobs
 from evolvent.learn.objective import Tokens, Totals
+from evolvent.models.memory import explained
 
 
 @dataclass
@@ -27,6 +28,7 @@ class Fit:
     micro_tokens         tokens (with padding) held in one forward pass; the gradient does not depend on it
     warmup               updates over which the learning rate rises to `lr`
     max_grad_norm        clips the norm of the gradient
+    recompute            gradient checkpointing: less memory, more time, the same gradient
     """
 
     lr: float = 1e-6
@@ -37,11 +39,14 @@ class Fit:
     weight_decay: float = 0.0
     max_grad_norm: float = 1.0
     micro_tokens: int | None = None
+    recompute: bool = False
     updates: int = field(default=0, init=False)
 
     def setup(self, role: Role) -> None:
         """Find the parameters to train and make the optimizer."""
         self.role = role
+        if self.recompute:
+            role.policy.recompute(True)
         self.parameters = role.policy.trainable(role.adapter)
         self.fused = {p.device.type for p in self.parameters.values()} <= {"cpu", "cuda"}
         self.optimizer = torch.optim.AdamW(
@@ -60,6 +65,7 @@ class Fit:
         """The policy as it is."""
         return [s.role.policy_actor()]
 
+    @explained("learn")
     def tell(self, batches: Sequence[Batch], s: Step) -> list[Change]:
         """Update the policy; one new version, unless there is nothing to learn from."""
         batches = [b for b in batches if len(b.rows)]

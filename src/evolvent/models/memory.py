@@ -224,8 +224,8 @@ def remedy(stage: str) -> str:
     """What to change where a stage ran out of memory."""
     if stage == "learn":
         return (
-            "lower learn.micro_tokens (the gradient stays the same), switch gradient checkpointing on, train a LoRA "
-            "adapter, or load the model in bfloat16"
+            "lower learn.micro_tokens or set learn.recompute=true (the gradient stays the same), train a LoRA adapter "
+            "(--lora), or load the model in bfloat16"
         )
     return "lower propose.problems, propose.n or rollout.max_tokens, or load the model in bfloat16"
 

@@ -15,6 +15,7 @@ from evolvent.core.records import Group, Message, Problem, Request, Segment, Tra
 from evolvent.core.step import Step
 from evolvent.engine.base import Actor, Branch, Sampling, Tree
 from evolvent.models.calls import Call
+from evolvent.models.memory import explained
 from evolvent.models.tokenizer import Format, ToolFormat
 from evolvent.tasks.base import Reply, Tools
 
@@ -44,6 +45,7 @@ class Sample:
     alternatives: int = 0
     control: Control | None = None
 
+    @explained("rollout")
     def __call__(self, requests: Sequence[Request], s: Step) -> list[Group]:
         """Groups in the order of the requests; paused branches go to `s.pending`."""
         role = s.role
