@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 import pytest
+import torch
 from tests.recipes import recipe_runs  # the profile `short`
 from tests.small_model import small_model
 
-from evolvent.bench.cell import Cell, run_cell
-from evolvent.tasks import base
-from evolvent.tasks.base import Split
+from evolvent.bench.cell import Cell, measure, run_cell
+from evolvent.bench.evaluate import Subject
+from evolvent.core.records import Group, Problem
+from evolvent.core.step import Step
+from evolvent.guard.gate import Watch
+from evolvent.tasks.base import distinct, split_of
 
 
 def cell(recipe: str = "grpo", **changes: Any) -> Cell:
@@ -73,27 +78,24 @@ def test_what_does_not_learn_is_evaluated_once_and_spends_nothing() -> None:
     assert sum(result["spent"].values()) == 0
 
 
-def test_only_the_evaluations_read_the_test_split(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Split] = []
-    there = base.split_of
+def test_training_and_testing_share_no_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    trained, tested = set[str](), set[str]()
+    look, roll = Watch.__call__, Subject.roll
 
-    def noted(key: str) -> Split:
-        asked.append(there(key))
-        return asked[-1]
+    def looked(self: Watch, s: Step) -> bool:
+        trained.update(g.problem.key for g in s.groups)
+        return look(self, s)
 
-    monkeypatch.setattr("evolvent.tasks.arith.split_of", noted)
-    seen: list[tuple[Any, ...]] = []
-    roll = recipe_runs.Watch.__call__
-    monkeypatch.setattr(recipe_runs.Watch, "__call__", lambda self, s: (seen.append(problems(s)), roll(self, s))[1])
-    result = run_cell(cell(budget="2 steps"))
-    assert len(seen) == 2
-    assert {there(key) for keys in seen for key in keys} == {"train"}
-    assert result["curve"][0]["problems"] == 24
+    def rolled(self: Subject, problems: Sequence[Problem], *rest: Any) -> list[Group]:
+        tested.update(p.key for p in problems)
+        return roll(self, problems, *rest)
 
-
-def problems(s: Any) -> tuple[str, ...]:
-    """Keys of what a step was trained on."""
-    return tuple(g.problem.key for g in s.groups)
+    monkeypatch.setattr(Watch, "__call__", looked)
+    monkeypatch.setattr(Subject, "roll", rolled)
+    run_cell(cell(budget="2 steps", evals=1))
+    assert {split_of(key) for key in trained} == {"train"}
+    assert {split_of(key) for key in tested} == {"test"}
+    assert len(tested) == 24
 
 
 def test_more_samples_give_pass_at_k() -> None:
@@ -116,9 +118,21 @@ def test_a_probe_is_asked_at_every_evaluation() -> None:
 
 def test_of_several_roles_the_one_with_the_task_is_measured() -> None:
     """The proposer has an adapter of its own, which must not be what is tested."""
-    result = run_cell(cell("proposer-solver", budget="1 step", evals=1))
-    assert result["curve"][0] == usual()["curve"][0]
-    assert result["curve"][-1]["step"] == 1
+    one = cell("proposer-solver", budget="1 step", evals=1)
+    assert [p["step"] for p in run_cell(one)["curve"]] == [0, 1]
+    made = recipe_runs.build("proposer-solver")
+    problems = distinct(made.task, "test", 24)
+
+    def after_a_change_of(role: str) -> dict[str, float]:
+        with torch.no_grad():
+            for name, parameter in made.policy.model.named_parameters():
+                if f".{role}." in name:
+                    parameter.normal_(std=0.5)
+        return measure(one, made, made.task, problems)
+
+    before = measure(one, made, made.task, problems)
+    assert after_a_change_of("proposer") == before
+    assert after_a_change_of("solver") != before
 
 
 CHANGES = {

@@ -78,7 +78,7 @@ def run_cell(cell: Cell) -> dict[str, Any]:
     system, budget = assembled.system, Budget.parse(cell.budget)
     test = load_task(cell.test or cell.task, assembled.policy.format.wording)
     problems = distinct(test, "test", cell.problems, TEST_SEED)
-    curve = [_evaluate(cell, assembled, test, problems)]
+    curve = [measure(cell, assembled, test, problems)]
     metrics: list[Mapping[str, float]] = []
     due = 1
     learns = any("learn" in role.slots for role in system.roles.values())
@@ -86,7 +86,7 @@ def run_cell(cell: Cell) -> dict[str, Any]:
         metrics.append({k: v for s in steps for k, v in s.metrics.items() if not k.startswith("seconds/")})
         share = system.ledger.of(budget.unit) / budget.amount
         if share >= due / cell.evals:
-            curve.append(_evaluate(cell, assembled, test, problems))
+            curve.append(measure(cell, assembled, test, problems))
             due = int(share * cell.evals) + 1
     return {
         "cell": asdict(cell),
@@ -106,7 +106,8 @@ def _unwatched(cell: Cell) -> dict[str, Any]:
     return {show_path((r, "gate", "every")): 0 for r, gate in gates.items() if gate and gate.value is Watch}
 
 
-def _evaluate(cell: Cell, assembled: Assembled, test: Any, problems: list[Problem]) -> dict[str, float]:
+def measure(cell: Cell, assembled: Assembled, test: Any, problems: list[Problem]) -> dict[str, float]:
+    """One evaluation: accuracies of the policy as it is, and what has been spent so far. Charged to `evidence`."""
     system, role = assembled.system, assembled.main_role
     subject = Subject(assembled.policy, role.engine, test, system.ledger, seed=TEST_SEED, adapter=role.adapter)
     greedy = subject.roll(problems, 1, 0.0, "test")
