@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,6 +43,7 @@ class Part:
     inner: Any = Inner
     names: tuple[str, ...] = ()
     limit: int | None = None
+    weights: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass
@@ -186,6 +188,17 @@ def test_values_of_the_wrong_type_are_refused(path: str, text: str) -> None:
         part("base", settings={path: text})
 
 
+def test_entries_of_a_mapping_are_keys_below_it() -> None:
+    assert part("base", settings={"propose.weights.lines": "0.5"}).weights == {"lines": 0.5}
+    both = part("base", settings={"propose.weights": {"lines": 1.0, "names": 2.0}, "propose.weights.lines": "0.5"})
+    assert both.weights == {"lines": 0.5, "names": 2.0}
+    assert part("base").weights == {}
+    (setting,) = [s for s in built("base", {"propose.weights.lines": "1"}).settings if s.path[-1] == "weights"]
+    assert (setting.value, setting.origin, setting.paper) == ({"lines": 1.0}, algebra.USER, {})
+    with pytest.raises(UserError, match="propose.weights must be Mapping"):
+        part("base", settings={"propose.weights.lines": "much"})
+
+
 def test_a_part_by_name_comes_from_the_module_of_its_default() -> None:
     assert part("base", settings={"propose.scale": "scale_b"}).scale(0.0) == pytest.approx(3.2)
     with pytest.raises(UserError, match="no part `scale_x`; did you mean scale_"):
@@ -236,3 +249,59 @@ def test_every_ordered_pair_gives_the_same_plan_or_the_same_refusal() -> None:
     for a in KNOWN:
         for b in KNOWN:
             assert outcome(f"{a}+{b}") == outcome(f"{b}+{a}"), (a, b)
+
+
+def test_a_part_that_is_replaced_takes_the_keys_below_it_along() -> None:
+    descendant = make("descendant", left, put("propose", Other, m=3))
+    made = compile_plan("descendant", {**KNOWN, "descendant": descendant})
+    assert {show_path(p) for p in made.values} == {"propose", "propose.m"}
+    assert part("left", settings={"propose": f"{__name__}:Other"}).m == 7
+
+
+def test_later_operations_of_a_recipe_win() -> None:
+    twice_put = make("twice-put", base, put("propose.n", 1), put("propose.n", 2))
+    part_last = make("part-last", base, put("propose.n", 1), put("propose", Part, n=3))
+    known = {**KNOWN, "twice-put": twice_put, "part-last": part_last}
+    assert compile_plan("twice-put", known).values["", "propose", "n"].value == 2
+    assert compile_plan("part-last", known).values["", "propose", "n"].value == 3
+
+
+def test_a_recipe_twice_is_a_recipe_once() -> None:
+    assert part("wrapped+wrapped").n == 5
+    assert part("left+left").n == 8
+
+
+def test_equal_values_of_other_types_do_not_agree() -> None:
+    known = {**KNOWN, "real": make("real", base, put("propose.n", 8.0)), "yes": make("yes", base, put("propose.n", 1))}
+    with pytest.raises(UserError, match=r"8 and 8\.0"):
+        compile_plan("left+real", known)
+    known["true"] = make("true", base, put("propose.n", True))
+    with pytest.raises(UserError, match="1 and True"):
+        compile_plan("yes+true", known)
+
+
+def test_a_wrap_that_nothing_reads_is_refused() -> None:
+    lost = make("lost", base, wrap("propose.nothing", plus_one))
+    builder = Builder(compile_plan("lost", {**KNOWN, "lost": lost}), {})
+    builder.role("", dict.fromkeys(algebra.SLOTS))
+    with pytest.raises(UserError, match="no key `propose.nothing` .put there by `lost`"):
+        builder.finish()
+
+
+@pytest.mark.parametrize("composition", ["", "left+", "+left", "left++right", "nowhere/left"])
+def test_compositions_that_are_none(composition: str) -> None:
+    with pytest.raises(UserError, match="unknown recipe|unknown role"):
+        compile_plan(composition, KNOWN)
+
+
+def test_a_name_belongs_to_one_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(algebra, "REGISTRY", {"taken": make("taken", None, file="elsewhere.py")})
+    with pytest.raises(UserError, match=r"recipe `taken` is defined twice: in elsewhere\.py and .*test_recipe\.py"):
+        algebra.recipe("taken", base)
+    first = algebra.recipe("mine", base, put("propose.n", 1), title="Mine")
+    again = algebra.recipe("mine", base, put("propose.n", 2), title="Mine")  # the same file, loaded again
+    assert algebra.REGISTRY["mine"] is again is not first
+    assert again.family == "core"
+    assert again.doc.startswith("The recipe algebra")
+    assert again.descends_from(base)
+    assert not base.descends_from(again)

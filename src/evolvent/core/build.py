@@ -109,6 +109,11 @@ class Builder:
             value, origin = small, f"profile {self.profile_name}"
         if isinstance(value, str) and (slot or is_part(default) or expects_part(annotation)):
             value = self._resolve(path, value, default)
+        if isinstance(value, Mapping):  # its entries are keys below the path, as in judge.shaping.lines=1
+            inside = {p: e for p, e in self.plan.values.items() if p[:-1] == path}
+            value = {**value, **{p[-1]: e.value for p, e in inside.items()}}
+            origin = next((e.origin for e in inside.values()), origin)
+            self.read |= set(inside)
         if value is dataclasses.MISSING:
             raise UserError(f"{show_path(path)} has no default; set it with --set {show_path(path)}=...")
         setting = Setting(path, value, origin, paper)
