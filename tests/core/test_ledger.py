@@ -22,6 +22,13 @@ from evolvent.core.ledger import Budget, Ledger
         ("5k evaluator-calls", 5000, "verifier_calls"),
         ("0.5 usd", 0.5, "money"),
         ("1 step", 1, "steps"),
+        ("  2 M  tokens ", 2_000_000, "sampled"),
+        ("1e3 steps", 1000, "steps"),
+        (".5h", 1800, "seconds"),
+        ("10 min", 600, "seconds"),  # no scale before `in`
+        ("10m-steps", 10_000_000, "steps"),
+        ("3 environment_steps", 3, "environment_steps"),
+        ("7 Model Calls", 7, "model_calls"),
     ],
 )
 def test_budgets_as_written(text: str, amount: float, unit: str) -> None:
@@ -29,7 +36,7 @@ def test_budgets_as_written(text: str, amount: float, unit: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["300", "300k", "", "steps", "-5 steps", "0 steps", "3 bananas", "nan steps", "1e400 x", "five steps"]
+    "text", ["300", "300k", "", "steps", "-5 steps", "0 steps", "3 bananas", "nan steps", "1e400 steps", "five steps"]
 )
 def test_bad_budgets_say_what_a_good_one_is(text: str) -> None:
     with pytest.raises(UserError, match="300 steps"):
@@ -51,3 +58,45 @@ def test_accounts_are_apart_and_come_back() -> None:
     assert (other.of("sampled"), ledger.of("sampled")) == (7, 6)
     assert other.reached(Budget(7, "sampled"))
     assert not other.reached(Budget(8, "sampled"))
+
+
+def test_an_account_is_left_also_when_something_breaks_and_may_lie_in_another() -> None:
+    ledger = Ledger()
+
+    def breaks() -> None:
+        with ledger.account("evidence"):
+            ledger.charge(sampled=1)
+            with ledger.account("method"):
+                ledger.charge(sampled=10)
+            ledger.charge(sampled=1)
+            raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken"):
+        breaks()
+    ledger.charge(sampled=100)
+    assert (ledger.of("sampled"), ledger.of("sampled", "evidence")) == (110, 2)
+    assert ledger.of("sampled", "nobody") == 0
+
+
+def test_a_state_of_an_older_version_lacks_units_and_is_read() -> None:
+    ledger = Ledger()
+    ledger.load_state_dict({"method": {"steps": 3.0}})
+    ledger.charge(sampled=1, steps=1)
+    assert (ledger.of("steps"), ledger.of("sampled")) == (4, 1)
+    ledger.load_state_dict({})
+    ledger.charge(steps=1)
+    assert ledger.of("steps") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("2M tokens", "2,000,000 sampled"),
+        ("300 steps", "300 steps"),
+        ("0.5 usd", "0.5 money"),
+        ("5 verifier calls", "5 verifier calls"),
+    ],
+)
+def test_budgets_as_shown_can_be_read_again(text: str, shown: str) -> None:
+    assert str(Budget.parse(text)) == shown
+    assert Budget.parse(shown.replace(",", "")) == Budget.parse(text)

@@ -6,6 +6,7 @@ apart what a method spends (`method`) from what is spent on watching it (`eviden
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -73,8 +74,8 @@ class Budget:
         unit = ALIASES.get(unit, unit.replace(" ", "_"))
         if unit not in UNITS:
             raise UserError(f'"{text}": `{match[3]}` is no unit of the ledger; say for example {EXAMPLES}')
-        if amount <= 0:
-            raise UserError(f'"{text}": a budget must be above zero; say for example {EXAMPLES}')
+        if not 0 < amount < math.inf:
+            raise UserError(f'"{text}": a budget must be above zero and finite; say for example {EXAMPLES}')
         return cls(amount, unit)
 
     def __str__(self) -> str:

@@ -46,12 +46,15 @@ class Watch:
     def __call__(self, s: Step) -> bool:
         """Measure if it is time; always accept."""
         if self.due(s):
-            s.log("gate/accuracy", float(np.mean(self.outcomes(s))))
+            self.outcomes(s)
         return True
 
     def outcomes(self, s: Step) -> np.ndarray:
-        """Greedy outcomes on the gate problems, float64 [problems]; failures of the verifier count as missing (nan)."""
-        return greedy_outcomes(s, self.seen)
+        """Greedy outcomes on the gate problems, float64 [problems], nan where judging failed. Logs their mean."""
+        found = greedy_outcomes(s, self.seen)
+        if not np.isnan(found).all():
+            s.log("gate/accuracy", float(np.nanmean(found)))
+        return found
 
 
 def greedy_outcomes(s: Step, problems: list[Problem]) -> np.ndarray:
@@ -88,7 +91,6 @@ class ScoreGate(Watch):
         if not self.due(s):
             return True
         now = self.outcomes(s)
-        s.log("gate/accuracy", float(np.nanmean(now)))
         if self.accepted is not None and self.worse(now, np.asarray(self.accepted["outcomes"])):
             self.role.policy.set_weights(self.accepted["weights"])
             for path, part in self.learners().items():
