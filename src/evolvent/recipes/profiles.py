@@ -22,7 +22,7 @@ PAPER: Profile = {}
 
 TINY: Profile = {
     Problems: {"problems": 32, "n": 8},
-    PolicyGradient: {"lr": 3e-4, "kl": 0.0, "minibatches": 2, "warmup": 0},
+    PolicyGradient: {"lr": 3e-4, "kl": 0.0, "minibatches": 2, "warmup": 20},
     Supervised: {"lr": 3e-4, "epochs": 1, "warmup": 0},
     Preference: {"lr": 3e-4, "warmup": 0},
     ToolBonus: {"decay": 60},

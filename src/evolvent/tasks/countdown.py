@@ -23,7 +23,7 @@ LEVEL = re.compile(r"(\d+)x(\d+)")
 EXPRESSION = re.compile(r"[0-9+\-*/() ]{1,120}")
 TARGETS = range(1, 100)
 SIGNS: dict[type, str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
-DEFAULT = ("3x20",)
+DEFAULT = ("2x50", "3x20")
 
 
 def parse_level(level: str) -> tuple[int, int]:
