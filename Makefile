@@ -24,14 +24,15 @@ docs: $(VENV)/.core  ## the tables in docs/ that are generated from the registry
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
-# torch goes first, so that nothing else can choose another build; one that is there already is left alone
+# torch goes first, at the version of constraints.txt; one that is there already, whatever its build and version, is
+# left alone: under the constraint pip would replace it
 $(VENV)/.core: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(BIN)/python -c "import torch" 2>/dev/null || $(PIP) install -q -c constraints.txt torch
-	$(PIP) install -q -c constraints.txt -e .
+	$(PIP) install -q -e .
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.core
-	$(PIP) install -q -c constraints.txt -e '.[dev]'
+	$(PIP) install -q -e '.[dev]'
 	touch $@
 
 clean:
