@@ -18,9 +18,12 @@ from evolvent.core.recipe import put, recipe
 from evolvent.propose.bandit import Bandit
 from evolvent.recipes.policy_gradient.grpo import grpo
 
-ARMS = {"in-order": {"recipe": "grpo", "propose.choose": "in_order", "propose.choose.steps": 200}}
-LEVELS = "arith:2x1,2x2-chain,2x3-chain,2x4-chain"
-HARDER = "arith:2x5-chain"
+ARMS = {
+    "ours": {"propose.choose.tau": 0.2},
+    "in-order": {"recipe": "grpo", "propose.choose": "in_order", "propose.choose.steps": 200},
+}
+LEVELS = "countdown:2x20,2x50,3x20,5x12"
+HARDER = "countdown:2x99,3x30"
 
 sec = recipe(
     "sec",
@@ -43,6 +46,5 @@ sec = recipe(
         test=HARDER,
         budget="200 steps",
         arms=ARMS,
-        tune=({"learn.lr": 1e-4}, {"learn.lr": 3e-4}, {"learn.lr": 1e-3}),
     ),
 )

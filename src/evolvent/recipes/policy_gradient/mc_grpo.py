@@ -75,6 +75,5 @@ mc_grpo = recipe(
         task=TASK,
         budget="200 steps",
         common=SMALL,
-        tune=({"learn.lr": 1e-4}, {"learn.lr": 3e-4}, {"learn.lr": 1e-3}),
     ),
 )

@@ -108,7 +108,7 @@ class PolicyImprovement:
 SMALL = {"propose.n": 4, "propose.problems": 64}
 NOISY = {"ours": {"recipe": "pipo+label-noise"}, "grpo": {"recipe": "grpo+label-noise"}}
 BLIND = {"recipe": "pipo+label-noise", "learn.policy_improvement.loss_scale_pos": 0.0}
-TASK = "countdown:3x12"
+TASK = "countdown"
 
 pipo = recipe(
     "pipo",
@@ -132,6 +132,5 @@ pipo = recipe(
         budget="200 steps",
         common=SMALL,
         arms=NOISY,
-        tune=({"learn.lr": 1e-4}, {"learn.lr": 3e-4}, {"learn.lr": 1e-3}),
     ),
 )

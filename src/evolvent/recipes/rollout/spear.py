@@ -18,7 +18,7 @@ from evolvent.keep.replay import Replay
 from evolvent.learn.covariance import ClipCov
 from evolvent.recipes.rollout.dr_bot import dr_bot
 
-TASK = "calc:1x2"
+TASK = "calc:2x2,2x3"
 
 spear = recipe(
     "spear",
@@ -40,6 +40,5 @@ spear = recipe(
         up("late.entropy", 0.005, "dr-bot"),
         task=TASK,
         budget="60k environment steps",
-        tune=({"learn.lr": 1e-4}, {"learn.lr": 3e-4}, {"learn.lr": 1e-3}),
     ),
 )

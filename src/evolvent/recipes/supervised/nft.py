@@ -19,7 +19,7 @@ from evolvent.recipes.policy_gradient.grpo import grpo
 
 SAME = {"learn.minibatches": 4, "learn.weight_decay": 0.0, "propose.n": 16, "propose.problems": 16}
 GRPO = {"grpo": {"learn.aggregate": "constant_length"}}
-TASK = "countdown:3x12"
+TASK = "countdown"
 
 nft = recipe(
     "nft",
@@ -50,6 +50,5 @@ nft = recipe(
         budget="200 steps",
         common=SAME,
         arms=GRPO,
-        tune=({"learn.lr": 1e-4}, {"learn.lr": 3e-4}, {"learn.lr": 1e-3}),
     ),
 )

@@ -21,7 +21,7 @@ from evolvent.judge.novelty import Novelty
 from evolvent.recipes.test_time.ttrl import ttrl
 
 SMALL = {"propose.n": 16, "credit.groups.count": 8, "propose.problems": 16}
-TASK, HARDER = "arith:2x2-chain", "arith:2x3-chain"
+TASK, HARDER = "arith:2x2-chain", "arith:3x2-chain"
 
 evol_rl = recipe(
     "evol-rl",
@@ -49,7 +49,6 @@ evol_rl = recipe(
         test=HARDER,
         budget="200 steps",
         common=SMALL,
-        tune=({"learn.lr": 1e-4}, {"learn.lr": 3e-4}, {"learn.lr": 1e-3}),
         problems=300,
     ),
 )
