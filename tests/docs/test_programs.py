@@ -1,0 +1,66 @@
+"""The programs in the documentation run: recipes take steps, tasks pass their audit, the Python page is executed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.recipes.recipe_runs import build, steps
+from tests.small_model import small_model
+
+from evolvent.core.recipe import REGISTRY
+from evolvent.recipes import load_all, resolve
+from evolvent.recipes.catalogue import describe_composition
+from evolvent.tasks.audit import audit
+from evolvent.tasks.registry import load_task
+
+ROOT = Path(__file__).parents[2]
+RECIPES = ["README.md", "CONTRIBUTING.md", "docs/write-a-recipe.md", "examples/positive_grpo.py"]
+
+
+def blocks(page: str) -> list[str]:
+    """The Python programs of a page."""
+    text = (ROOT / page).read_text()
+    return [text] if page.endswith(".py") else re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", RECIPES)
+def test_a_recipe_of_the_page_takes_steps(page: str, tmp_path: Path) -> None:
+    (program,) = [b for b in blocks(page) if re.search(r"= recipe\(", b)]
+    known = dict(load_all())
+    (tmp_path / "my_method.py").write_text(program)
+    name = resolve(f"{tmp_path}/my_method.py")
+    try:
+        (shown,) = [r for r in describe_composition(name, {}, {}, "tiny")["recipes"] if r["name"] == name]
+        assert shown["doc"]
+        taken = steps(build(name).system, 3)
+        assert sum(s.metrics.get("learn/updates", 0) for s in taken) > 0
+    finally:
+        for added in set(REGISTRY) - set(known):
+            del REGISTRY[added]
+
+
+def test_the_task_of_the_readme_passes_its_audit(tmp_path: Path) -> None:
+    (program,) = [b for b in blocks("README.md") if "def problems" in b]
+    (tmp_path / "my_task.py").write_text(program)
+    report = audit(load_task(str(tmp_path / "my_task.py")))
+    assert report.failed == []
+
+
+@pytest.mark.slow
+def test_the_page_on_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    try:
+        for program in blocks("docs/python-api.md"):
+            small = program.replace('"tiny"', repr(small_model())).replace("300 steps", "2 steps")
+            exec(small.replace("600 steps", "3 steps"), names)
+    finally:
+        REGISTRY.pop("positive-grpo", None)
+    assert "did you mean countdown?" in capsys.readouterr().out
+    assert len(names["result"].curve("outcome")) == 3
+    assert (tmp_path / "my-model" / "model.safetensors").is_file()
