@@ -20,9 +20,9 @@ from evolvent.recipes.policy_gradient.grpo import grpo
 
 ARMS = {
     "ours": {"propose.choose.tau": 0.2},
-    "in-order": {"recipe": "grpo", "propose.choose": "in_order", "propose.choose.steps": 200},
+    "in-order": {"recipe": "grpo", "propose.choose": "in_order", "propose.choose.steps": 100},
 }
-LEVELS = "countdown:2x20,2x50,3x20,5x12"
+LEVELS = "countdown:2x20,2x50,3x20,5x12,5x50"
 HARDER = "countdown:2x99,3x30"
 
 sec = recipe(
@@ -36,7 +36,7 @@ sec = recipe(
         down("train.flat_groups", 0.02, "grpo", "in-order"),
         task=LEVELS,
         test=HARDER,
-        budget="200 steps",
+        budget="100 steps",
         arms=ARMS,
     ),
     outcome=claim(
@@ -44,7 +44,7 @@ sec = recipe(
         up("test.sampled", 0.01, "grpo", "in-order"),
         task=LEVELS,
         test=HARDER,
-        budget="200 steps",
+        budget="100 steps",
         arms=ARMS,
     ),
 )

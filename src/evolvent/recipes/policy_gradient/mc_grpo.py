@@ -66,14 +66,14 @@ mc_grpo = recipe(
         "At G = 2, fewer advantages have another sign than those of a large group.",
         down("probe.sign_flips", 0.02, "grpo", "grpo-plus-one"),
         task=TASK,
-        budget="200 steps",
+        budget="100 steps",
         common=SMALL,
     ),
     outcome=claim(
         "At G = 2, accuracy is higher than that of GRPO with as many rollouts in the update.",
         up("test.sampled", 0.01, "grpo", "grpo-plus-one"),
         task=TASK,
-        budget="200 steps",
+        budget="100 steps",
         common=SMALL,
     ),
 )

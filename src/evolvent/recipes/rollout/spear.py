@@ -32,13 +32,13 @@ spear = recipe(
         "Tools are called more often in training than without the bonus.",
         up("spent.environment_steps", 0.02, "dr-bot", scale="log"),
         task=TASK,
-        budget="150 steps",
+        budget="100 steps",
     ),
     outcome=claim(
         "A success rate of 60 % takes fewer tool calls, and entropy ends higher, than with the same tricks alone.",
         down("reach.sampled@0.6", 0.05, "dr-bot", scale="log"),
         up("late.entropy", 0.005, "dr-bot"),
         task=TASK,
-        budget="60k environment steps",
+        budget="100 steps",
     ),
 )

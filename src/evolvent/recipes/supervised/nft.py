@@ -36,10 +36,10 @@ nft = recipe(
     title="Bridging Supervised Learning and Reinforcement Learning in Math Reasoning",
     paper="arXiv 2505.18116",
     mechanism=claim(
-        "Learning from wrong answers keeps the policy's entropy from falling as far as right answers alone make it.",
-        up("late.entropy", 0.01, "rft"),
+        "Wrong answers lose more log-probability over a step than where right answers alone are learned.",
+        up("train.learn/unlearned", 0.001, "rft"),
         task=TASK,
-        budget="200 steps",
+        budget="100 steps",
         common=SAME,
     ),
     outcome=claim(
@@ -47,7 +47,7 @@ nft = recipe(
         up("test.sampled", 0.01, "rft"),
         up("test.sampled", 0.02, "grpo", kind="non-inferiority"),
         task=TASK,
-        budget="200 steps",
+        budget="100 steps",
         common=SAME,
         arms=GRPO,
     ),

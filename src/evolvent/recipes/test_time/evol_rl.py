@@ -38,7 +38,7 @@ evol_rl = recipe(
         up("late.entropy", 0.01, "ttrl"),
         task=TASK,
         test=HARDER,
-        budget="200 steps",
+        budget="100 steps",
         common=SMALL,
     ),
     outcome=claim(
@@ -47,7 +47,7 @@ evol_rl = recipe(
         up("test.pass@16", 0.01, "ttrl"),
         task=TASK,
         test=HARDER,
-        budget="200 steps",
+        budget="100 steps",
         common=SMALL,
         problems=300,
     ),
