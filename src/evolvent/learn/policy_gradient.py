@@ -110,7 +110,7 @@ class PolicyGradient(Fit):
     @torch.no_grad()
     def _watch(self, k: Tokens, ratio: Tensor) -> None:
         """Shares of tokens and means over tokens: `clipped_high` (ratio above the band, advantage above 0),
-        `clipped_low` (below both), `ratio_variance` (squared distance of the ratio from 1), `drift` (old - new log-prob)
+        `clipped_low` (below both), `ratio_variance` (squared distance of the ratio to 1), `drift` (old - new log-prob)
         and `unlearned` (the same, of tokens with an advantage below 0; the others count as 0)."""
         high = (ratio > 1 + self.clip_high) & (k.advantage > 0) & k.mask
         low = (ratio < 1 - self.clip_low) & (k.advantage < 0) & k.mask
