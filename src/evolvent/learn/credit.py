@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float
+from pydantic import PositiveFloat
 
 from evolvent.core.errors import UserError
 from evolvent.core.records import Batch, Group, Trajectory
@@ -79,7 +80,7 @@ def no_baseline(k: GroupView) -> Scores:
 # --- scale ---------------------------------------------------------------------------------------------------------
 
 
-def std(k: GroupView, *, eps: float = 1e-4) -> float:
+def std(k: GroupView, *, eps: PositiveFloat = 1e-4) -> float:
     """Sample standard deviation of the group (GRPO, arXiv 2402.03300, section 4.1.2); 1 for a group of one.
 
     The paper leaves open the number of degrees of freedom and has no eps; this is n - 1, as in TRL and verl.
@@ -87,19 +88,19 @@ def std(k: GroupView, *, eps: float = 1e-4) -> float:
     return float(k.scores.std(ddof=1)) + eps if len(k.scores) > 1 else 1.0
 
 
-def batch_std(k: GroupView, *, eps: float = 1e-4) -> float:
+def batch_std(k: GroupView, *, eps: PositiveFloat = 1e-4) -> float:
     """Sample standard deviation over all scores of the step (Lite PPO, arXiv 2508.08221)."""
     return float(k.everyone.std(ddof=1)) + eps if len(k.everyone) > 1 else 1.0
 
 
-def centred_std(k: GroupView, *, eps: float = 1e-8) -> float:
+def centred_std(k: GroupView, *, eps: PositiveFloat = 1e-8) -> float:
     """Sample standard deviation over the step of the scores less their group's mean (REINFORCE++ with a group
     baseline, arXiv 2501.03262)."""
     centred = np.concatenate([x - x.mean() for x in k.batch])
     return float(centred.std(ddof=1)) + eps if len(centred) > 1 else 1.0
 
 
-def mad(k: GroupView, *, eps: float = 1e-3) -> float:
+def mad(k: GroupView, *, eps: PositiveFloat = 1e-3) -> float:
     """Median absolute deviation from the group median (MC-GRPO, arXiv 2601.22582)."""
     return float(np.median(np.abs(k.scores - np.median(k.scores)))) + eps
 

@@ -16,6 +16,7 @@ from evolvent.core.role import Role
 from evolvent.core.step import Step
 from evolvent.engine.base import Actor, Noise
 from evolvent.engine.perturb import draw, linear_modules
+from evolvent.learn.fit import check_rates
 
 
 @dataclass
@@ -43,6 +44,7 @@ class LowRankES:
     def setup(self, role: Role) -> None:
         """Find the linear maps."""
         self.role = role
+        check_rates(self)
         self.modules = linear_modules(role.policy.model)
         weights = [m.weight for m in self.modules.values()]
         self.optimizer: torch.optim.Optimizer

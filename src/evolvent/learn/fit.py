@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -45,6 +46,7 @@ class Fit:
     def setup(self, role: Role) -> None:
         """Find the parameters to train and make the optimizer."""
         self.role = role
+        check_rates(self)
         if self.recompute:
             role.policy.recompute(True)
         self.parameters = role.policy.trainable(role.adapter)
@@ -58,8 +60,11 @@ class Fit:
         for name in ("epochs", "minibatches"):
             if getattr(self, name) < 1:
                 raise UserError(f"learn.{name} must be at least 1, got {getattr(self, name)}")
-        if not self.lr > 0:
-            raise UserError(f"learn.lr must be above 0, got {self.lr}; use the recipe no-change to learn nothing")
+        if not self.max_grad_norm > 0 or self.warmup < 0 or (self.micro_tokens is not None and self.micro_tokens < 1):
+            raise UserError(
+                "learn.max_grad_norm must be above 0, learn.warmup at least 0 and learn.micro_tokens at least 1, got "
+                f"{self.max_grad_norm}, {self.warmup} and {self.micro_tokens}"
+            )
 
     def ask(self, s: Step) -> list[Actor]:
         """The policy as it is."""
@@ -206,6 +211,19 @@ class Fit:
                 key: value.clone().to(parameter.device if key != "step" or self.fused else "cpu")
                 for key, value in saved.items()
             }
+
+
+def check_rates(learner: Any) -> None:
+    """`UserError` for what an optimizer cannot use: `lr`, `betas` and, if there is one, `weight_decay`."""
+    if not 0 < learner.lr < math.inf:
+        raise UserError(
+            f"learn.lr must be above 0 and finite, got {learner.lr}; use the recipe no-change to learn nothing"
+        )
+    decay = getattr(learner, "weight_decay", 0.0)
+    if not all(0 <= beta < 1 for beta in learner.betas) or not 0 <= decay < math.inf:
+        raise UserError(
+            f"learn.betas must be in [0, 1) and learn.weight_decay at least 0, got {learner.betas} and {decay}"
+        )
 
 
 class Prepared:

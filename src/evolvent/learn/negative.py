@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from pydantic import NonNegativeFloat, PositiveFloat
 
 from evolvent.core.errors import UserError
 from evolvent.core.records import Batch
@@ -69,7 +70,7 @@ class RatedCredit:
 
 
 def negative_aware(
-    k: Tokens, ratio: PerToken, low: float, high: float, *, eps: float = 1.0, neg_weight: float = 1.0
+    k: Tokens, ratio: PerToken, low: float, high: float, *, eps: PositiveFloat = 1.0, neg_weight: NonNegativeFloat = 1.0
 ) -> PerToken:
     """Right answers: -w log rho. Wrong ones: -w log max_v((1 - r rho) / (1 - r), eps) (NFT, arXiv 2505.18116).
 

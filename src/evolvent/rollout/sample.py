@@ -112,6 +112,11 @@ class Sample:
             raise UserError(f"rollout.temperature must be at least 0, got {self.temperature}; 1 is the policy itself")
         if self.max_tokens is not None and self.max_tokens < 1:
             raise UserError(f"rollout.max_tokens must be at least 1, got {self.max_tokens}")
+        if self.stride < 1 or self.alternatives < 0:
+            raise UserError(
+                "rollout.stride must be at least 1 and rollout.alternatives at least 0, "
+                f"got {self.stride} and {self.alternatives}"
+            )
 
 
 def opening(format: Format, request: Request, task: Any = None) -> tuple[np.ndarray, int]:

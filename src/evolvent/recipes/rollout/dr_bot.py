@@ -13,8 +13,10 @@ minibatches.
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
+from pydantic import Field, PositiveInt
 
 from evolvent.core.recipe import put, recipe, wrap
 from evolvent.core.records import Batch, Group, Trajectory
@@ -22,7 +24,7 @@ from evolvent.core.step import Credit, Step
 from evolvent.recipes.policy_gradient.dr_grpo import dr_grpo
 
 
-def widest(groups: Sequence[Group], *, share: float = 0.75) -> list[Group]:
+def widest(groups: Sequence[Group], *, share: Annotated[float, Field(gt=0, le=1)] = 0.75) -> list[Group]:
     """The share of the groups (rounded down, at least one) whose scores have the highest standard deviation."""
     judged = [g for g in groups if g.valid]
     spread = np.array([np.std([t.score for t in g.valid]) for g in judged])
@@ -40,7 +42,7 @@ def void(t: Trajectory) -> bool:
     return not t.info.get("calls") and t.info.get("answer", "") is None
 
 
-def repetitive(t: Trajectory, *, length: int = 20, times: int = 10) -> bool:
+def repetitive(t: Trajectory, *, length: PositiveInt = 20, times: PositiveInt = 10) -> bool:
     """Wrote one run of `length` tokens at least `times` times."""
     tokens = t.tokens[t.mask].tolist()
     runs = Counter(tuple(tokens[i : i + length]) for i in range(len(tokens) - length + 1))

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from evolvent.core.errors import UserError
 from evolvent.core.recipe import put, recipe
@@ -123,7 +125,7 @@ class Pool:
 class FromPool(Problems):
     """`share` of the problems from the proposer's pool, as far as it reaches; the rest from the task."""
 
-    share: float = 0.5
+    share: Annotated[float, Field(ge=0, le=1)] = 0.5
 
     def __call__(self, s: Step) -> Iterator[list[Request]]:
         """One round of both."""

@@ -10,13 +10,15 @@ Needs tasks whose answers can be compared: a number, a word. The verifier is ask
 
 from collections.abc import Sequence
 
+from pydantic import PositiveInt
+
 from evolvent.core.recipe import put, recipe
 from evolvent.core.records import Group
 from evolvent.judge.majority import Majority
 from evolvent.recipes.policy_gradient.grpo import grpo
 
 
-def first_votes(groups: Sequence[Group], *, count: int = 32) -> list[Group]:
+def first_votes(groups: Sequence[Group], *, count: PositiveInt = 32) -> list[Group]:
     """Each group's first `count` trajectories: the others have voted, and are not trained on."""
     return [Group(g.problem, g.trajectories[:count], g.info) for g in groups]
 
