@@ -152,3 +152,8 @@ def test_gc(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_unknown_runs(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     said = call(capsys, command, "rum", "--store", store_with_runs(), code=2)
     assert "unknown run `rum`; did you mean run?" in said
+
+
+def test_comparing_a_run_with_none(capsys: pytest.CaptureFixture[str]) -> None:
+    where = "--store", store_with_runs()
+    assert "unknown run `othr`; did you mean other?" in call(capsys, "compare", "run", "othr", *where, code=2)

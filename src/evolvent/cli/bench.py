@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from evolvent.cli.options import emit, json_option, open_store, pairs, store_option
-from evolvent.core.errors import UserError
+from evolvent.core.errors import UserError, unknown
 
 
 @click.command()
@@ -60,7 +60,10 @@ def compare(
     if task is None:
         if (Path(store_) / "store.db").is_file():
             store = open_store(store_)
-            if set(arms) <= set(run_names(store)):
+            names = run_names(store)
+            if set(arms) & set(names):
+                if strange := [a for a in arms if a not in names]:
+                    raise unknown("run", strange[0], names, "`evolvent runs` lists them; --task runs methods")
                 rows = compare_runs([read_run(store, a) for a in arms])
                 emit(rows) if as_json else print_runs(rows)
                 return
@@ -170,7 +173,6 @@ def claims(names: tuple[str, ...], only_stale: bool, register: bool, jobs: int, 
     from rich.console import Console
 
     from evolvent.bench.claims import Evidence, Study, stale
-    from evolvent.core.errors import unknown
     from evolvent.recipes import load_all, resolve
 
     console = Console(stderr=True, highlight=False)

@@ -209,5 +209,5 @@ def models(name: str | None, as_json: bool) -> None:
         click.echo(f"{row['model']:<10} {about}, {row['layers']} layers of width {row['width']}")
     click.echo(
         "\n`evolvent models NAME` prints the card. "
-        "Any Llama, Mistral or Qwen checkpoint in a folder works too: --model FOLDER."
+        "Any causal language model of Hugging Face works too: --model with its folder or hub id."
     )
