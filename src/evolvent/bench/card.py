@@ -38,7 +38,21 @@ from evolvent.tasks.roles.propose import distinctness
 
 LEVELS: dict[str, tuple[str, ...]] = {
     "countdown": ("2x20", "2x50", "2x99", "3x12", "3x20", "3x50", "4x12", "4x20", "5x12"),
-    "arith": ("2x1", "3x1", "4x1", "2x2", "3x2", "4x2", "2x1-mul", "2x2-chain", "3x2-chain", "3x3-chain", "4x4-chain"),
+    "arith": (
+        "2x1",
+        "3x1",
+        "4x1",
+        "1x3",
+        "2x2",
+        "3x2",
+        "4x2",
+        "2x1-mul",
+        "2x1-mul-chain",
+        "2x2-chain",
+        "3x2-chain",
+        "3x3-chain",
+        "4x4-chain",
+    ),  # fmt: skip
     "calc": ("1x2", "2x2", "2x3", "2x4", "3x3", "3x4", "3x6"),
     **{f"rg/{name}": ("1", "2", "3", "4") for name in COMPACT},
 }
