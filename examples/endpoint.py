@@ -42,7 +42,8 @@ def served(model: str) -> Iterator[str]:
 def main(budget: str = "320 calls") -> None:
     """Compare single answers with chosen ones."""
     with served("tiny") as model:
-        result = ev.run(recipe="best-of-n", task="countdown", model=model, budget=budget, final=False)
+        sizes = {"propose.problems": 4, "propose.n": 16}  # 64 requests a step; a budget ends with a step
+        result = ev.run(recipe="best-of-n", task="countdown", model=model, budget=budget, settings=sizes, final=False)
     for metric, text in (("outcome", "one answer"), ("answered", "the best of 16, by the verifier")):
         values = [value for _, value in result.curve(metric)]
         print(f"{text:<32} {sum(values) / len(values):.3f}")
