@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
+
+from evolvent.core.secrets import redact
 
 
 class UserError(Exception):
@@ -16,6 +19,19 @@ class VerifierError(Exception):
 
 class EngineError(Exception):
     """A model endpoint or engine failed for one request. Treated like `VerifierError`."""
+
+
+WHERE = re.compile(r" \((?:first: )?problem .*")  # which problem an error happened to
+MOST_KINDS = 30
+
+
+def tally(kinds: dict[str, int], error: str) -> None:
+    """Count an error with those like it: its first line, naming the first problem that it happened to."""
+    text = redact(error).split("\n")[0][:200]
+    kind = next((k for k in kinds if WHERE.sub("", k) == WHERE.sub("", text)), None)
+    if kind is None:
+        kind = text.replace(" (problem ", " (first: problem ", 1) if len(kinds) < MOST_KINDS else "other errors"
+    kinds[kind] = kinds.get(kind, 0) + 1
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evolvent.core.errors import UserError
+from evolvent.core.errors import UserError, tally
 from evolvent.core.ledger import Budget, Ledger
 from evolvent.core.records import Group
 from evolvent.core.role import Role
-from evolvent.core.secrets import redact
 from evolvent.core.step import Step, Turns
 
 if TYPE_CHECKING:
@@ -115,8 +114,7 @@ class System:
         failed = [t for t in trajectories if t.error is not None]
         s.log("errors", len(failed))
         for t in failed:
-            kind = redact(str(t.error)).split("\n")[0][:200]
-            self.errors[kind] = self.errors.get(kind, 0) + 1
+            tally(self.errors, str(t.error))
         if trajectories and len(failed) > self.max_errors * len(trajectories):
             raise TooManyErrors(
                 f"{len(failed)} of {len(trajectories)} trajectories of step {s.t} failed, more than the "

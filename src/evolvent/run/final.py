@@ -6,12 +6,12 @@ can be compared on the same problems.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 from evolvent.bench.evaluate import Subject, best_temperature, summarise
 from evolvent.bench.statistics import t_interval, wilson
+from evolvent.core.errors import tally
 from evolvent.core.records import Group, Trajectory
 from evolvent.models.tokenizer import Format, SeedFormat
 from evolvent.tasks.base import Task, distinct
@@ -49,7 +49,7 @@ def measure(subject: Subject) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         "at_best": [at_best.mean, at_best.low, at_best.high],
         "problems": per_problem(greedy, sampled),
         "lengths": lengths(sampled),
-        "errors": dict(Counter(_kind(t) for g in [*greedy, *sampled] for t in g.trajectories if t.error)),
+        "errors": errors([*greedy, *sampled]),
         "remembered": remembered(subject),
     }
     format = subject.policy.format
@@ -66,6 +66,14 @@ def per_problem(greedy: Sequence[Group], sampled: Sequence[Group]) -> dict[str, 
         "right": [sum(t.outcome >= 1 for t in g.valid) for g in sampled],
         "tried": [len(g.valid) for g in sampled],
     }
+
+
+def errors(groups: Sequence[Group]) -> dict[str, int]:
+    """How many trajectories failed, by kind."""
+    found: dict[str, int] = {}
+    for t in (t for g in groups for t in g.trajectories if t.error):
+        tally(found, str(t.error))
+    return found
 
 
 def lengths(sampled: Sequence[Group]) -> list[list[float]]:
@@ -130,7 +138,3 @@ def cut(text: str) -> str:
     """The text, or its beginning and how much is left out."""
     more = len(text) - LONGEST_TEXT
     return text if more <= 0 else f"{text[:LONGEST_TEXT]} [{more} more characters]"
-
-
-def _kind(t: Trajectory) -> str:
-    return str(t.error).split("\n")[0][:200]
