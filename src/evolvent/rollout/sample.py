@@ -229,7 +229,7 @@ class Turns:
         if branch.uid not in self.episodes:
             made = self.task.episode(branch.problem)
             for turn in turns[:-1]:
-                self._respond(made, branch, turn)
+                self._note(branch, self._respond(made, branch, turn)[0])
             self.episodes[branch.uid] = made
         return self.episodes[branch.uid]
 
@@ -241,16 +241,20 @@ class Turns:
             return
         reply, tokens = self._respond(episode, branch, turns[-1])
         self.ledger.charge(environment_steps=reply.calls)
-        note = self.notes.setdefault(branch.uid, {"calls": 0})
-        note["calls"] += reply.calls
-        for name, value in (reply.note or {}).items():
-            note[name] = note.get(name, 0) + value if isinstance(value, int | float) else value
+        self._note(branch, reply)
         if reply.done:
             self._finish(branch, tree, "turns" if reply.truncated else "env" if reply.calls else "end")
         elif len(turns) >= self.max_turns:
             self._finish(branch, tree, "turns")
         else:
             tree.append(branch, tokens)
+
+    def _note(self, branch: Branch, reply: Reply) -> None:
+        """Add up what a turn cost and what the environment says of it."""
+        note = self.notes.setdefault(branch.uid, {"calls": 0})
+        note["calls"] += reply.calls
+        for name, value in (reply.note or {}).items():
+            note[name] = note.get(name, 0) + value if isinstance(value, int | float) else value
 
     def _respond(self, episode: Any, branch: Branch, turn: Segment) -> tuple[Reply, list[int]]:
         """The environment's answer to a turn, and its tokens as they follow the turn."""
