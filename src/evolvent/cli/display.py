@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
 from evolvent.core.ledger import Budget
 from evolvent.run.session import Progress
@@ -62,7 +63,7 @@ class Display:
     def say(self, line: str) -> None:
         """A line worth telling."""
         if not self.quiet:
-            (self.live.console if self.live else self.console).print(line, highlight=False)
+            (self.live.console if self.live else self.console).print(line, highlight=False, markup=False)
 
     def __call__(self, p: Progress) -> None:
         """Take in a step."""
@@ -105,7 +106,7 @@ class Display:
     def panel(self, p: Progress, now: float) -> Any:
         """The live panel."""
         table = Table.grid(padding=(0, 2))
-        table.add_row("[bold]" + self.title, f"step {p.t}, {p.share:.0%} of {self.budget}")
+        table.add_row(Text(self.title, "bold"), f"step {p.t}, {p.share:.0%} of {self.budget}")
         table.add_row("score", f"{mean(self.scores[-10:]):.3f}  {sparkline(self.scores)}" if self.scores else "")
         if self.gate:
             table.add_row("gate accuracy", f"{self.gate[-1]:.3f}  {sparkline(self.gate)}")

@@ -9,10 +9,14 @@ import click
 
 from evolvent.cli.display import duration
 from evolvent.cli.options import emit
+from evolvent.core.errors import UserError
 from evolvent.core.ledger import Budget
-from evolvent.models.memory import Memory, estimate, shortage, size
+from evolvent.core.role import find_field
+from evolvent.models.memory import Memory, estimate, shortage, size, total
 from evolvent.run.assemble import Assembled
 from evolvent.run.final import GATE_PROBLEMS, TEST_PROBLEMS
+
+HOPELESS = 2.0  # times the memory that there is: more than the estimate can be wrong by
 
 
 def memory_of(assembled: Assembled) -> Memory:
@@ -20,8 +24,8 @@ def memory_of(assembled: Assembled) -> Memory:
     found: list[Memory] = []
     for role in assembled.system.roles.values():
         propose, learn = role.slots["propose"], role.slots.get("learn")
-        groups = getattr(propose, "problems", 32)
-        rows = groups * getattr(propose, "n", 8)
+        groups = find_field(propose, "problems") or 32
+        rows = groups * (find_field(propose, "n") or 8)
         micro = getattr(learn, "micro_tokens", None) or 2048
         found.append(
             estimate(
@@ -40,15 +44,49 @@ def memory_of(assembled: Assembled) -> Memory:
     return max(found, key=lambda m: m.peak)
 
 
+def memory_warning(assembled: Assembled) -> str | None:
+    """A sentence where memory may be short, `UserError` where it cannot be enough; None for models elsewhere."""
+    if not assembled.policy.size:
+        return None
+    memory, device = memory_of(assembled), assembled.policy.device
+    warning = shortage(memory, device)
+    if warning and memory.peak > HOPELESS * total(device):
+        raise UserError(warning)
+    return warning
+
+
+def print_requests(assembled: Assembled, as_json: bool) -> None:
+    """What a step asks of a model that is elsewhere. Nothing is sent, since every answer may be paid for."""
+    asked = [
+        {"role": role.name, "requests_per_step": problems * n, "max_tokens": role.task.max_tokens}
+        for role in assembled.system.roles.values()
+        if (problems := find_field(role.slots["propose"], "problems")) and (n := find_field(role.slots["propose"], "n"))
+    ]
+    if as_json:
+        emit({"budget": assembled.spec.budget, "steps": asked})
+        return
+    click.echo(f"{assembled.spec.recipe} on {assembled.spec.task} with {assembled.spec.model}, {assembled.spec.budget}")
+    for one in asked:
+        of = f" of {one['role']}" if one["role"] else ""
+        click.echo(f"  each step{of}: {one['requests_per_step']:,} answers of at most {one['max_tokens']:,} tokens")
+    click.echo("No answer was asked for, and nothing was written.")
+
+
 def print_estimate(assembled: Assembled, as_json: bool) -> None:
     """Measure one step and scale it to the budget."""
+    if not assembled.policy.size:
+        print_requests(assembled, as_json)
+        return
+    warning = memory_warning(assembled)
     spec, system = assembled.spec, assembled.system
     budget = Budget.parse(spec.budget)
     begun = time.perf_counter()
     system.step()
     seconds = time.perf_counter() - begun
     spent = system.ledger.spent["method"]
-    steps = max(1.0, budget.amount / spent[budget.unit]) if spent[budget.unit] else budget.amount
+    if not spent[budget.unit]:
+        raise UserError(f"a first step spent nothing of a budget of {budget}; try --dry-run with a budget in steps")
+    steps = max(1.0, budget.amount / spent[budget.unit])
     memory = memory_of(assembled)
     weights = memory.checkpoint // 3
     gate = next((r.slots["gate"] for r in system.roles.values() if "gate" in r.slots), None)
@@ -64,7 +102,6 @@ def print_estimate(assembled: Assembled, as_json: bool) -> None:
         "peak_memory_bytes": memory.peak,
         "disk_bytes": memory.checkpoint + versions * weights,
     }
-    warning = shortage(memory, assembled.policy.device)
     if as_json:
         emit({**measured, "warning": warning})
         return

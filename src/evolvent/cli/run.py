@@ -9,7 +9,9 @@ from typing import Any
 
 import click
 
-from evolvent.cli.options import emit, json_option, open_store, pairs, read_config, store_option, use_threads
+from evolvent.cli.config import config_option
+from evolvent.cli.options import STORE, emit, json_option, open_store, pairs, store_option, use_threads
+from evolvent.core.secrets import redact
 
 INTERRUPTED = 130  # exit code, as of a program that Ctrl-C ended
 
@@ -17,12 +19,14 @@ INTERRUPTED = 130  # exit code, as of a program that Ctrl-C ended
 def live_options(command: Any) -> Any:
     """Options of commands that show a run."""
     for option in (
-        click.option("--threads", type=click.IntRange(1), help="threads of the processor (default: all cores)"),
+        click.option("--threads", type=click.IntRange(1, 256), help="threads of the processor (default: all cores)"),
         click.option(
             "--log", "logs", multiple=True, metavar="NAME", help="jsonl, tensorboard (both by default), wandb, mlflow"
         ),
-        click.option("--target", type=float, help="stop when the gate accuracy reaches this"),
-        click.option("--no-final", is_flag=True, help="skip the measurements on the test split at start and end"),
+        click.option("--target", type=float, help="stop when the gate accuracy, from 0 to 1, reaches this"),
+        click.option(
+            "--final/--no-final", default=None, help="measure on the test split before and after (not over an endpoint)"
+        ),
         click.option("--no-report", is_flag=True, help="do not write the HTML report"),
         click.option("--quiet", is_flag=True, help="print nothing but the final table"),
     ):
@@ -31,26 +35,45 @@ def live_options(command: Any) -> Any:
 
 
 @click.command()
-@click.argument("recipe", required=False)
-@click.option("--task", "-t", help="a task, levels after a colon: countdown, arith:2x3-chain, my_task.py")
-@click.option("--model", "-m", help="a seed model, the folder or hub id of a Hugging Face model, http://host/v1#name")
-@click.option("--budget", "-b", help='when to stop: "300 steps", "2M tokens", "10 minutes", "5k verifier calls"')
-@click.option("--seed", type=int, help="everything random depends on it; the same seed repeats the run exactly")
+@click.argument("recipe", default="grpo")
+@click.option(
+    "--task", "-t", default="countdown", show_default=True, help="levels after a colon: arith:2x3-chain, my_task.py"
+)
+@click.option(
+    "--model",
+    "-m",
+    default="tiny",
+    show_default=True,
+    help="a seed model, the folder or hub id of a Hugging Face model, http://host/v1#name",
+)
+@click.option(
+    "--budget",
+    "-b",
+    default="300 steps",
+    show_default=True,
+    help='when to stop: "2M tokens", "10 minutes", "5k verifier calls"',
+)
+@click.option(
+    "--seed",
+    default=0,
+    show_default=True,
+    help="everything random depends on it; the same seed repeats the run exactly",
+)
 @click.option(
     "--set", "-s", "settings", multiple=True, metavar="PATH=VALUE", help="any value of the recipe (`evolvent show`)"
 )
 @click.option("--take", multiple=True, metavar="PATH=RECIPE", help="whose value to take where combined recipes differ")
-@click.option("--profile", help="small-scale values: auto (default), tiny, paper")
-@click.option("--config", metavar="FILE", help="a TOML file with these options; options given here win")
+@click.option("--profile", default="auto", show_default=True, help="small-scale values: tiny, or paper for none")
+@config_option
 @click.option("--name", help="name of the run (default: recipe, task and a number)")
-@click.option("--device", help="cpu (default), cuda, cuda:1, mps")
-@click.option("--dtype", help="float32 (default), bfloat16, float16")
-@click.option("--engine", help="auto (default), or vllm if the extra is installed")
+@click.option("--device", default="cpu", show_default=True, help="cuda, cuda:1, mps")
+@click.option("--dtype", default="float32", show_default=True, help="bfloat16, float16")
+@click.option("--engine", default="auto", show_default=True, help="vllm if the extra is installed")
 @click.option("--lora", metavar="RANK", help="train a low-rank adapter of this rank instead of all weights")
 @click.option("--skip-audit", is_flag=True, help="run even if the audit of the task's verifier fails")
 @click.option("--dry-run", is_flag=True, help="say what it would cost (tokens, time, memory, disk), and stop")
 @live_options
-def run(recipe: str | None, **options: Any) -> int:
+def run(**options: Any) -> int:
     """Evolve a model on a task, and show what it gained.
 
     \b
@@ -63,18 +86,13 @@ def run(recipe: str | None, **options: Any) -> int:
     """
     from evolvent.run.spec import RunSpec
 
-    given = read_config(options["config"]) if options["config"] else {}
-    defaults = {"recipe": "grpo", "task": "countdown", "model": "tiny", "budget": "300 steps", "seed": 0}
-    defaults |= {"profile": "auto", "device": "cpu", "dtype": "float32", "engine": "auto"}
-    named = {k: options.get(k) for k in defaults if k != "recipe"} | {"recipe": recipe}
-    chosen = {k: v if v is not None else given.get(k, defaults[k]) for k, v in named.items()}
-    settings = {**given.get("set", {}), **pairs(options["settings"], "--set")}
+    tables = click.get_current_context().meta
+    settings = {**tables.get("set", {}), **pairs(options["settings"], "--set")}
     if options["lora"]:
         settings |= {"adapter": "Lora", "adapter.rank": options["lora"]}
-    take = {**given.get("take", {}), **pairs(options["take"], "--take")}
-    spec = RunSpec(**chosen, settings=settings, take=take)
-    for key in ("threads", "target", "name"):
-        options[key] = options[key] if options[key] is not None else given.get(key)
+    take = {**tables.get("take", {}), **pairs(options["take"], "--take")}
+    names = ("recipe", "task", "model", "budget", "seed", "profile", "device", "dtype", "engine")
+    spec = RunSpec(**{name: options[name] for name in names}, settings=settings, take=take)
     return start(spec, options)
 
 
@@ -82,29 +100,31 @@ def start(spec: Any, options: dict[str, Any]) -> int:
     """Check, assemble, and run with a display; the exit code."""
     from evolvent.core.ledger import Budget
 
-    Budget.parse(spec.budget)
+    budget = Budget.parse(spec.budget)
     use_threads(options["threads"])
     from evolvent.cli.display import Display
     from evolvent.run.assemble import assemble
-    from evolvent.run.session import Session
+    from evolvent.run.check import refuse_endless, refuse_unsound
+    from evolvent.run.session import Session, check_name, check_options
+
+    how = _session_options(options)
+    if options["name"] is not None:
+        check_name(options["name"])
+    check_options("", how["logs"], how["target"])
+    from evolvent.cli.estimate import memory_warning, print_estimate
 
     assembled = assemble(spec)
+    refuse_endless(assembled, budget)
     if options["dry_run"]:
-        from evolvent.cli.estimate import print_estimate
-
         print_estimate(assembled, options["as_json"])
         return 0
+    if warning := memory_warning(assembled):
+        click.echo(f"evolvent: {warning}", err=True)
     if not options["skip_audit"]:
-        from evolvent.run.check import refuse_unsound
-
         refuse_unsound(assembled.task, spec.task)
-    from evolvent.lineage.runs import free_name
-
     store = open_store(options["store_"])
-    name = options["name"] or free_name(store, spec.recipe, spec.task)
     with Display(f"{spec.recipe} on {spec.task}, {spec.model}", spec.budget, options["quiet"]) as display:
-        session = Session(store, spec, name, watch=display, say=display.say, **_session_options(options))
-        result = session.start(assembled)
+        result = Session(store, spec, options["name"] or "", watch=display, say=display.say, **how).start(assembled)
     return finish(result, store, options)
 
 
@@ -114,9 +134,15 @@ def _session_options(options: dict[str, Any]) -> dict[str, Any]:
     return {
         "logs": options["logs"] or DEFAULT,
         "target": options["target"],
-        "final": not options["no_final"],
+        "final": options["final"],
         "command": shlex.join(["evolvent", *sys.argv[1:]]),
+        "where": where(options["store_"]),
     }
+
+
+def where(store: str) -> str:
+    """What commands that are suggested need to find the store again."""
+    return "" if store == STORE else f" --store {shlex.quote(redact(store))}"
 
 
 def finish(result: Any, store: Any, options: dict[str, Any]) -> int:
@@ -141,7 +167,7 @@ def finish(result: Any, store: Any, options: dict[str, Any]) -> int:
             }
         )
     else:
-        print_final(result, report)
+        print_final(result, report, where(options["store_"]))
     return INTERRUPTED if result.interrupted else 0
 
 
@@ -163,7 +189,7 @@ def resume(name: str, budget: str | None, **options: Any) -> int:
     from evolvent.lineage.runs import read_run
     from evolvent.run.session import resume as carry_on
 
-    if budget:
+    if budget is not None:
         Budget.parse(budget)
     store = open_store(options["store_"], create=False)
     view = read_run(store, name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from rich.table import Table
 
 from evolvent.cli.display import duration
 from evolvent.run.session import Result
+from evolvent.run.spec import RunSpec
 
 
 def percent(value: dict[str, float] | list[float]) -> str:
@@ -18,16 +20,19 @@ def percent(value: dict[str, float] | list[float]) -> str:
     return f"{100 * mean:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
 
 
-def print_final(result: Result, report: Path | None) -> None:
-    """Accuracies before and after with controls, what was spent, where things are, what to do next."""
-    console = Console(highlight=False, soft_wrap=True)
+def print_final(result: Result, report: Path | None, where: str = "") -> None:
+    """Accuracies before and after with controls, what was spent, where things are, what to do next.
+
+    `where` is what the next commands need to find the store.
+    """
+    console = Console(highlight=False, soft_wrap=True, markup=False)
     console.print()
     if "start" in result.evaluations and "evolved" in result.evaluations:
         console.print(accuracy_table(result.evaluations))
     else:
         if result.interrupted:
             steps = result.assembled.system.t
-            console.print(f"Stopped after step {steps}. Carry on with: evolvent resume {result.name}")
+            console.print(f"Stopped after step {steps}. Carry on with: evolvent resume {result.name}{where}")
         console.print(practice(result))
     if result.reached:
         console.print("The target was reached.")
@@ -43,12 +48,13 @@ def print_final(result: Result, report: Path | None) -> None:
         console.print(f"Report:     {report}")
     console.print(f"Checkpoint: {result.folder / 'checkpoint.safetensors'}")
     console.print("Next:")
-    commands = [(f"evolvent try {result.name}", "talk to the model before and after")]
+    commands = [(f"evolvent try {result.name}{where}", "talk to the model before and after")]
     if result.policy.size:  # nothing was evolved where the weights are elsewhere
-        method, task = result.spec.recipe, result.spec.task
+        words = ["evolvent", "compare", result.spec.recipe, "no-change", "--task", result.spec.task]
+        words += ["--model", result.spec.model] if result.spec.model != RunSpec.model else []
         commands += [
-            (f"evolvent export {result.name} my-model", "write it as a Hugging Face folder"),
-            (f"evolvent compare {method} no-change --task {task}", "is the gain real? several seeds"),
+            (f"evolvent export {result.name} my-model{where}", "write it as a Hugging Face folder"),
+            (shlex.join(words), "is the gain real? several seeds"),
         ]
     for command, text in commands:
         console.print(f"  {command:<62} {text}")

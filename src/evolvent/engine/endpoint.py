@@ -200,10 +200,12 @@ class EndpointEngine:
         self.connected = True
 
     def _choose(self, cards: Mapping[str, Mapping[str, Any]]) -> None:
+        if not cards:
+            raise UserError(f"{self.endpoint.url} serves no model; load one there, then begin again")
         if not self.model and len(cards) == 1:
             self.model = next(iter(cards))
         if not self.model:
-            listed = ", ".join(list(cards)[:10]) or "none"
+            listed = ", ".join(list(cards)[:10])
             raise UserError(f"{self.endpoint.url} has several models; put #name at the end of the address: {listed}")
         card = cards.get(self.model) or cards.get(f"{self.model}:latest")  # Ollama's way to name a default
         if card is None:

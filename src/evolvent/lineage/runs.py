@@ -62,6 +62,7 @@ class RunView:
     evidence_spent: dict[str, float] = field(default_factory=dict)
     recipe: dict[str, Any] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
+    fingerprint: str | None = None  # of the user's own task
     environment: dict[str, Any] = field(default_factory=dict)
     command: str = ""
     errors: dict[str, int] = field(default_factory=dict)
@@ -115,6 +116,7 @@ def _apply(view: RunView, event: Event) -> None:
             view.spec, view.created, view.status = data["spec"], event.time, "running"
             view.environment, view.command = data.get("environment", {}), data.get("command", "")
             view.recipe, view.options = data.get("recipe", {}), data.get("options", {})
+            view.fingerprint = data.get("task")
         case "resumed":
             view.status, step, head = "running", data["step"], data["head"]
             view.steps = {t: s for t, s in view.steps.items() if t < step}
@@ -132,12 +134,12 @@ def _apply(view: RunView, event: Event) -> None:
             view.rollbacks.append(Rollback(event.id, view.head, data["to"], event.time))
             view.head = data["to"]
         case "evaluation":
-            view.evaluations[data["name"]] = data["result"]
+            view.evaluations[data["name"]] = view.evaluations[data["as"]] if "as" in data else data["result"]
             view.measured[data["name"]] = data["version"]
             for unit, amount in data.get("spent", {}).items():
                 view.evidence_spent[unit] = view.evidence_spent.get(unit, 0.0) + amount
         case "samples":
-            view.samples[data["name"]] = data["problems"]
+            view.samples[data["name"]] = view.samples[data["as"]] if "as" in data else data["problems"]
         case "finished" | "interrupted" | "failed":
             view.status = event.kind
             view.errors = data.get("errors", view.errors)

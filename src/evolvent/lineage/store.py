@@ -55,12 +55,10 @@ class Store:
 
     def __init__(self, root: Path, url: str | None = None, patience: float = PATIENCE) -> None:
         self.root, self.patience = root, patience
-        try:
-            root.mkdir(parents=True, exist_ok=True)
-        except OSError as reason:
+        if url is not None and not url.startswith("postgres"):
             raise UserError(
-                f"cannot make the folder {root} for runs ({reason.strerror}); choose another with --store"
-            ) from None
+                f"{redact(url)} is no address of a store; give a folder, or postgresql://user@host/database"
+            )
         self.url = re.sub(r"^postgres(ql)?://", "postgresql+psycopg://", url or f"sqlite:///{root / 'store.db'}")
         self.objects = Objects(str(root / "objects"))
         try:
@@ -72,6 +70,12 @@ class Store:
         except (sql.exc.ArgumentError, ValueError):
             raise UserError(
                 f"{self.name} is no address of a store; give a folder, or postgresql://user@host/database"
+            ) from None
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+        except OSError as reason:
+            raise UserError(
+                f"cannot make the folder {root} for runs ({reason.strerror}); choose another with --store"
             ) from None
         if self._sqlite:
             sql.event.listen(self.engine, "connect", self._pragmas)

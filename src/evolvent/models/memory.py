@@ -211,6 +211,13 @@ def available(device: torch.device) -> int:
     return psutil.virtual_memory().available
 
 
+def total(device: torch.device) -> int:
+    """Bytes that a device has."""
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[1]
+    return psutil.virtual_memory().total
+
+
 def shortage(memory: Memory, device: torch.device) -> str | None:
     """A sentence if a run that has loaded its model will probably not fit into what is free; None if it will."""
     missing = memory.peak - memory.weights - available(device)

@@ -14,7 +14,7 @@ from evolvent.core.random import stream
 from evolvent.core.recipe import FIXTURES, ROOT, SLOTS, Plan, compile_plan
 from evolvent.core.role import Role
 from evolvent.engine.choose import open_model
-from evolvent.engine.transport import Replay
+from evolvent.lineage.replies import Replies
 from evolvent.models.lora import attach
 from evolvent.models.policy import Policy
 from evolvent.recipes import load_all, resolve
@@ -36,6 +36,7 @@ class Assembled:
     profile: str
     task: Task
     policy: Policy
+    replies: Replies
 
     @property
     def main_role(self) -> Role:
@@ -53,15 +54,16 @@ def choose_profile(name: str, policy: Policy) -> str:
     return name
 
 
-def assemble(spec: RunSpec, replay: Replay | None = None) -> Assembled:
+def assemble(spec: RunSpec, replies: Replies | None = None) -> Assembled:
     """Build everything that a run needs; nothing is written and nothing is sampled.
 
-    `replay` is the log of paid calls of a run with an endpoint.
+    `replies` are the paid ones of a run with an endpoint that is carried on.
     """
+    replies = replies or Replies()
     plan = compile_plan(resolve(spec.recipe), load_all(), spec.settings, spec.take)
     ledger = Ledger()
     policy, engine, task = open_model(
-        spec.model, spec.task, ledger, spec.seed, spec.device, spec.dtype, spec.engine, replay
+        spec.model, spec.task, ledger, spec.seed, spec.device, spec.dtype, spec.engine, replies
     )
     profile = choose_profile(spec.profile, policy)
     builder = Builder(plan, PROFILES[profile], profile)
@@ -90,4 +92,4 @@ def assemble(spec: RunSpec, replay: Replay | None = None) -> Assembled:
     builder.finish()
     system = System(roles, policy, ledger, root.slots["turns"])
     system.setup()
-    return Assembled(spec, plan, system, built, profile, task, policy)
+    return Assembled(spec, plan, system, built, profile, task, policy, replies)

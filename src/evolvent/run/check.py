@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from evolvent.core.errors import UserError
+from evolvent.core.ledger import Budget
+from evolvent.engine.endpoint import is_endpoint
+from evolvent.lineage.runs import RunView
+from evolvent.run.assemble import Assembled
 from evolvent.tasks.audit import audit
-from evolvent.tasks.base import Task
+from evolvent.tasks.base import Task, key_of
 
 PROBLEMS = 24  # that the audit before a run looks at
 
@@ -17,3 +23,31 @@ def refuse_unsound(task: Task, spec: str) -> None:
             f"the verifier of {task.name} fails its audit: {report.first_failure()}; "
             f"`evolvent audit {spec}` tells all, --skip-audit runs nevertheless"
         )
+
+
+def fingerprint(task: Any) -> str | None:
+    """Hash of a task of the user's own: its problems and its functions. None for tasks of the package."""
+    parts = [fingerprint(part) for part in getattr(task, "tasks", {}).values()]
+    return getattr(task, "fingerprint", None) or (key_of("fingerprint", parts) if any(parts) else None)
+
+
+def refuse_changed(task: Task, view: RunView) -> None:
+    """`UserError` if the task is not what it was when the run began."""
+    if view.fingerprint and view.fingerprint != fingerprint(task):
+        raise UserError(
+            f"the task {view.spec['task']} was changed after run {view.name} had begun; put back what it was, or begin "
+            "a new run with the new one"
+        )
+
+
+def refuse_endless(assembled: Assembled, budget: Budget) -> None:
+    """`UserError` if nothing that the run does is counted in the unit of its budget."""
+    roles = assembled.system.roles.values()
+    why = {
+        "money": "no prices are known",
+        "model_calls": "" if is_endpoint(assembled.spec.model) else "the model is not behind an endpoint",
+        "environment_steps": "" if any(hasattr(r.task, "episode") for r in roles) else "the task has no environment",
+        "trained": "" if any("learn" in r.slots for r in roles) else f"{assembled.spec.recipe} trains nothing",
+    }.get(budget.unit)
+    if why:
+        raise UserError(f"a budget of {budget} would never be used up, since {why}; give steps, tokens or minutes")

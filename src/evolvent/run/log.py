@@ -94,6 +94,7 @@ class MLflow:
 
 LOGS: dict[str, Any] = {"jsonl": JsonLines, "tensorboard": TensorBoard, "wandb": WeightsAndBiases, "mlflow": MLflow}
 DEFAULT = ("jsonl", "tensorboard")
+EXTRAS = ("wandb", "mlflow")  # packages of their own
 
 
 def _import(name: str) -> Any:
@@ -103,9 +104,16 @@ def _import(name: str) -> Any:
         raise UserError(f"--log {name} needs the extra: pip install 'evolvent[{name}]'") from None
 
 
-def open_logs(names: tuple[str, ...], folder: Path, run: str, before: Mapping[int, Mapping[str, float]]) -> list[Log]:
-    """Open the logs of a run; `before` are the metrics of steps already done."""
+def check_logs(names: tuple[str, ...]) -> None:
+    """`UserError` for logs that there are not, or whose package is not installed."""
     for name in names:
         if name not in LOGS:
             raise unknown("log", name, LOGS, "logs: " + ", ".join(LOGS))
+        if name in EXTRAS:
+            _import(name)
+
+
+def open_logs(names: tuple[str, ...], folder: Path, run: str, before: Mapping[int, Mapping[str, float]]) -> list[Log]:
+    """Open the logs of a run; `before` are the metrics of steps already done."""
+    check_logs(names)
     return [LOGS[name](folder, run, before) for name in names]

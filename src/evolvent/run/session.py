@@ -21,17 +21,20 @@ from typing import IO, Any
 from evolvent.bench.evaluate import Subject
 from evolvent.core.errors import UserError
 from evolvent.core.ledger import Budget
-from evolvent.core.loop import System
+from evolvent.core.loop import System, TooManyErrors
 from evolvent.core.secrets import redact
 from evolvent.core.step import Step
+from evolvent.engine.endpoint import is_endpoint
 from evolvent.lineage import pack
+from evolvent.lineage.replies import Replies
 from evolvent.lineage.runs import RunView, free_name, read_run, run_names
 from evolvent.lineage.store import Store
 from evolvent.lineage.versions import chosen, load_assembled, place, read_weights, store_weights
 from evolvent.run.assemble import Assembled, assemble
+from evolvent.run.check import fingerprint, refuse_changed, refuse_endless
 from evolvent.run.environment import describe_plan, environment
 from evolvent.run.final import measure
-from evolvent.run.log import DEFAULT, Log, open_logs
+from evolvent.run.log import DEFAULT, Log, check_logs, open_logs
 from evolvent.run.result import Progress, Result, flat
 from evolvent.run.spec import RunSpec
 
@@ -44,7 +47,10 @@ RESERVED = ("last", "objects")  # names that mean something else
 class Session:
     """One run under way. `watch` is called after each step, `say` with lines worth telling.
 
-    target  stop when the gate accuracy reaches this; `final`: measure on the test split before and after
+    name    of the run; empty: the next free one of its recipe and task
+    target  stop when the gate accuracy reaches this
+    final   measure on the test split before and after; None: not over an endpoint, where every answer may be paid for
+    where   what the commands that are suggested need to find the store, ` --store FOLDER`
     """
 
     store: Store
@@ -52,10 +58,11 @@ class Session:
     name: str
     logs: tuple[str, ...] = DEFAULT
     target: float | None = None
-    final: bool = True
+    final: bool | None = None
     watch: Callable[[Progress], None] = lambda progress: None
     say: Callable[[str], None] = lambda line: None
     command: str = ""
+    where: str = ""
     stopping: threading.Event = field(default_factory=threading.Event)
     _rollback: int | None = field(default=None, init=False)  # the last one that the state takes account of
     _head: int | None = field(default=None, init=False)  # the version that the state stands on
@@ -75,13 +82,17 @@ class Session:
 
     def start(self, assembled: Assembled) -> Result:
         """Begin a new run; `UserError` if the name is taken or its description holds a secret."""
-        check_name(self.name)
+        check_options(self.name, self.logs, self.target)
+        refuse_endless(assembled, Budget.parse(self.spec.budget))
         description = json.dumps(self.spec.as_dict())
         if redact(description) != description:
             raise UserError(
                 "the run's description holds a password or key, and it would be stored with the run; leave it out of "
                 "the address and put it into the environment variable EVOLVENT_API_KEY"
             )
+        if self.final is None:
+            self.final = not is_endpoint(self.spec.model)
+        self.name = self.name or free_name(self.store, self.spec.recipe, self.spec.task)
         if self.folder.is_dir() and any(p.name != "lock" for p in self.folder.iterdir()):
             raise self._taken()
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -89,11 +100,13 @@ class Session:
             if self.name in run_names(self.store):
                 raise self._taken()
             self.store.add(self.name, "created", self._description(assembled))
+            assembled.replies.keep(self.store, self.name)
             return self._carry_out(assembled, read_run(self.store, self.name))
 
     def _taken(self) -> UserError:
         return UserError(
-            f"there is a run in {self.folder} already; choose another --name, or `evolvent resume {self.name}`"
+            f"there is a run in {self.folder} already; choose another --name, or "
+            f"`evolvent resume {self.name}{self.where}`"
         )
 
     def _description(self, assembled: Assembled) -> dict[str, Any]:
@@ -101,6 +114,7 @@ class Session:
             "spec": self.spec.as_dict(),
             "recipe": describe_plan(assembled),
             "options": {"target": self.target, "final": self.final},
+            "task": fingerprint(assembled.task),
             "environment": environment(),
             "command": redact(self.command),
         }
@@ -111,7 +125,10 @@ class Session:
             raise UserError(f"the folder of run {self.name} is not in {self.store.root}; resume it where it was begun")
         with self._locked():
             view = read_run(self.store, self.name)
-            assembled = assemble(self.spec)
+            check_options(self.name, self.logs, self.target)
+            assembled = assemble(self.spec, Replies(self.store, self.name))
+            refuse_changed(assembled.task, view)
+            refuse_endless(assembled, Budget.parse(self.spec.budget))
             system = assembled.system
             if not self.checkpoint.is_file():  # nothing but the start version can be there
                 self._head = view.versions[0].number if view.versions else None
@@ -150,7 +167,7 @@ class Session:
             if not self.checkpoint.is_file():
                 self._save(system)
             if self.final and "start" not in view.evaluations:
-                first = load_assembled(self.store, view, 0) if system.t else assembled
+                first = load_assembled(self.store, view, 0) if assembled.policy.version else assembled
                 self.store.add_many(self.name, self._measure(first, "start", 0))
             view = read_run(self.store, self.name)
             if view.evidence_spent:
@@ -158,11 +175,14 @@ class Session:
             return self._loop(assembled, view)
         except BaseException as reason:
             if isinstance(reason, KeyboardInterrupt):
-                self.say(f"stopped at once; carry on with: evolvent resume {self.name}")
+                self.say(f"stopped at once; carry on with: evolvent resume {self.name}{self.where}")
             if isinstance(reason, Exception):
                 text = str(reason) if isinstance(reason, UserError) else f"{type(reason).__name__}: {reason}"
                 with suppress(UserError):  # the store itself may be what fails
                     self.store.add(self.name, "failed", {"errors": system.errors, "note": text})
+            if isinstance(reason, TooManyErrors):
+                remedy = f"mend that, then go on with `evolvent resume {self.name}{self.where}`"
+                raise TooManyErrors(f"{reason}; {remedy}") from None
             raise
 
     def _loop(self, assembled: Assembled, view: RunView) -> Result:
@@ -203,8 +223,15 @@ class Session:
         last = self._version(assembled, system.t, "accepted", {})
         if last["hash"] != self._head_hash:
             self._add_versions([last])
-        measured = self._measure(assembled, "evolved", self._head) if self.final else []
-        self.store.add_many(self.name, [*measured, ("finished", {"errors": system.errors})])
+        self.store.add_many(self.name, [*self._measure_end(assembled), ("finished", {"errors": system.errors})])
+
+    def _measure_end(self, assembled: Assembled) -> list[tuple[str, dict[str, Any]]]:
+        """Figures of the head. Those of the start model where nothing has changed it: nothing is measured twice."""
+        if not self.final:
+            return []
+        if self._head != read_run(self.store, self.name).measured.get("start"):
+            return self._measure(assembled, "evolved", self._head)
+        return [(kind, {"name": "evolved", "version": self._head, "as": "start"}) for kind in ("samples", "evaluation")]
 
     # --- what is written ---
 
@@ -274,7 +301,7 @@ class Session:
     def _full(self, what: str, reason: OSError) -> UserError:
         return UserError(
             f"cannot write {what} of {self.name} ({reason.strerror}); the checkpoint before is whole: free some space "
-            f"(`evolvent gc` helps), then `evolvent resume {self.name}`"
+            f"(`evolvent gc` helps), then `evolvent resume {self.name}{self.where}`"
         )
 
     def _measure(self, assembled: Assembled, name: str, version: int | None) -> list[tuple[str, dict[str, Any]]]:
@@ -351,6 +378,15 @@ def _evidence(s: Step) -> dict[str, float]:
     return {k: v for k, v in s.metrics.items() if k.startswith("gate/")}
 
 
+def check_options(name: str, logs: tuple[str, ...], target: float | None) -> None:
+    """`UserError` for options that no run can have. No name is fine: it gets one."""
+    if name:
+        check_name(name)
+    check_logs(logs)
+    if target is not None and not 0 <= target <= 1:
+        raise UserError(f"a target is a gate accuracy from 0 to 1, got {target:g}; 0.5 stops at 50 %")
+
+
 def check_name(name: str) -> None:
     """Names of runs are names of folders."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name) or name in RESERVED:
@@ -363,8 +399,7 @@ def begin(spec: RunSpec, store: Store, name: str | None = None, **options: Any) 
     """Assemble and start a run under a name, or under the next free one."""
     Budget.parse(spec.budget)
     assembled = assemble(spec)
-    session = Session(store, spec, name or free_name(store, spec.recipe, spec.task), **options)
-    return session.start(assembled)
+    return Session(store, spec, name or "", **options).start(assembled)
 
 
 def resume(store: Store, name: str, **options: Any) -> Result:
@@ -379,7 +414,7 @@ def resume(store: Store, name: str, **options: Any) -> Result:
             "carries it on with a larger one"
         )
     options["target"] = options.get("target") if options.get("target") is not None else view.options.get("target")
-    options["final"] = options.get("final", True) and view.options.get("final", True)
+    options["final"] = view.options.get("final", True) if options.get("final") is None else options["final"]
     spec = RunSpec(**{**view.spec, "budget": budget})
     return Session(store, spec, view.name, **options).resume()
 

@@ -1,0 +1,54 @@
+"""A TOML file of options: read as if its values stood on the command line."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from evolvent.cli.options import flatten
+from evolvent.core.errors import UserError, nearest
+
+
+def config_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--config`: a TOML file with the command's options, and the tables [set] and [take] with paths."""
+    text = "a TOML file with these options, and the tables [set] and [take]; options given here win"
+    how = click.option("--config", metavar="FILE", is_eager=True, expose_value=False, callback=_read_config, help=text)
+    return how(command)
+
+
+def _read_config(context: click.Context, _: click.Parameter, path: str | None) -> None:
+    """Make the file's values the defaults of the options, which read them as if they were typed."""
+    if path is None:
+        return
+    data = read_toml(path)
+    for name in ("set", "take"):
+        table = data.pop(name, {})
+        if not isinstance(table, dict):
+            raise UserError(f"{path}: `{name}` should be a table of paths, as in [{name}] with lines below it")
+        context.meta[name] = flatten(table)
+    options = {o.lstrip("-"): p for p in context.command.params for o in p.opts if len(o) > 2 and o != "--config"}
+    context.default_map = {}
+    for key, value in data.items():
+        if key not in options:
+            names = ", ".join(sorted({*options} - {"set", "take"}))
+            raise UserError(f"{path}: no key `{key}`{nearest(key, options)} (keys: {names}; tables: [set], [take])")
+        many = options[key].multiple if isinstance(options[key], click.Option) else False
+        values = value if many and isinstance(value, list) else [value]
+        if not all(isinstance(v, str | int | float) for v in values):
+            raise UserError(f"{path}: `{key}` should be one value, as on the command line")
+        texts = [str(v) for v in values]
+        context.default_map[str(options[key].name)] = texts if many else texts[0]
+
+
+def read_toml(path: str) -> dict[str, Any]:
+    """The content of a TOML file."""
+    try:
+        return tomllib.loads(Path(path).read_text("utf-8"))
+    except OSError as reason:
+        raise UserError(f"cannot read {path}: {reason.strerror}; name a TOML file") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as reason:
+        raise UserError(f'{path} is not TOML: {reason}; strings want quotes, as in task = "countdown"') from None
