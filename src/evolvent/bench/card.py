@@ -52,7 +52,7 @@ LEVELS: dict[str, tuple[str, ...]] = {
         "3x2-chain",
         "3x3-chain",
         "4x4-chain",
-    ),  # fmt: skip
+    ),
     "calc": ("1x2", "2x2", "2x3", "2x4", "3x3", "3x4", "3x6"),
     **{f"rg/{name}": ("1", "2", "3", "4") for name in COMPACT},
 }
