@@ -34,7 +34,11 @@ LINES = [(page.relative_to(ROOT).as_posix(), line) for page in PAGES for line in
 
 
 @pytest.mark.parametrize(("page", "line"), dict.fromkeys(LINES), ids=lambda text: text)
-def test_a_command_line_is_understood(page: str, line: str) -> None:
+def test_a_command_line_is_understood(page: str, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for language, block in FENCE.findall((ROOT / page).read_text()):
+        if language == "toml":  # begins with its name, as in # experiment.toml
+            (tmp_path / block.splitlines()[0].removeprefix("# ")).write_text(block)
+            monkeypatch.chdir(tmp_path)
     name, *args = shlex.split(line)[1:]
     command: Any = cli.get_command(None, name)  # type: ignore[arg-type]
     assert command is not None, f"{page}: no command {name}"
