@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import click
 from evolvent.core.errors import UserError
 
 STORE = os.environ.get("EVOLVENT_STORE", "runs")
+SMALL = 16_000_000  # bytes of weights, below which one thread is as fast as two, and does not spin while it waits
 
 
 def store_option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -64,36 +64,6 @@ def pairs(items: tuple[str, ...], option: str) -> dict[str, str]:
     return found
 
 
-def read_config(path: str) -> dict[str, Any]:
-    """A TOML file whose keys are the names of the options; `[set]` holds paths and values, nested or dotted."""
-    try:
-        data = tomllib.loads(Path(path).read_text())
-    except OSError as reason:
-        raise UserError(f"cannot read {path}: {reason.strerror}") from None
-    except tomllib.TOMLDecodeError as reason:
-        raise UserError(f"{path} is not TOML: {reason}") from None
-    settings = flatten(data.pop("set", {}))
-    known = {
-        "recipe",
-        "engine",
-        "task",
-        "model",
-        "budget",
-        "seed",
-        "profile",
-        "device",
-        "dtype",
-        "threads",
-        "name",
-        "target",
-        "take",
-    }
-    for key in data:
-        if key not in known:
-            raise UserError(f"{path}: no key `{key}`; keys are {', '.join(sorted(known))} and the table [set]")
-    return {**data, "set": settings}
-
-
 def flatten(table: dict[str, Any], above: str = "") -> dict[str, Any]:
     """Nested tables as dotted paths."""
     found: dict[str, Any] = {}
@@ -106,10 +76,13 @@ def flatten(table: dict[str, Any], above: str = "") -> dict[str, Any]:
     return found
 
 
-def use_threads(threads: int | None, size: int | None = None) -> int:
-    """Set torch's threads: as asked for, else all cores."""
+def use_threads(threads: int | None, model: str = "") -> int:
+    """Set torch's threads: as asked for, else all cores, and one for models that several would only wait for."""
     import torch
 
-    count = threads or min(os.cpu_count() or 1, 8)
+    from evolvent.models.load import weights_size
+
+    few = 0 < weights_size(model) < SMALL
+    count = threads or (1 if few else min(os.cpu_count() or 1, 8))
     torch.set_num_threads(count)
     return count

@@ -19,7 +19,11 @@ INTERRUPTED = 130  # exit code, as of a program that Ctrl-C ended
 def live_options(command: Any) -> Any:
     """Options of commands that show a run."""
     for option in (
-        click.option("--threads", type=click.IntRange(1, 256), help="threads of the processor (default: all cores)"),
+        click.option(
+            "--threads",
+            type=click.IntRange(1, 256),
+            help="threads of the processor (default: all cores; 1 for small models)",
+        ),
         click.option(
             "--log", "logs", multiple=True, metavar="NAME", help="jsonl, tensorboard (both by default), wandb, mlflow"
         ),
@@ -101,7 +105,7 @@ def start(spec: Any, options: dict[str, Any]) -> int:
     from evolvent.core.ledger import Budget
 
     budget = Budget.parse(spec.budget)
-    use_threads(options["threads"])
+    use_threads(options["threads"], options["model"])
     from evolvent.cli.display import Display
     from evolvent.run.assemble import assemble
     from evolvent.run.check import refuse_endless, refuse_unsound

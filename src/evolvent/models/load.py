@@ -56,6 +56,13 @@ def find_model(spec: str) -> Path:
     )
 
 
+def weights_size(spec: str) -> int:
+    """Bytes of the weights of a model that is on this machine, by name or folder; 0 if it is not."""
+    name = "tiny-0" if spec == "tiny" else spec
+    folder = SEEDS / name if name in seed_models() else Path(spec or "-").expanduser()
+    return sum(f.stat().st_size for f in folder.glob("*.safetensors")) if folder.is_dir() else 0
+
+
 def from_hub(name: str, revision: str | None = None) -> Path:
     """The local snapshot of a hub id."""
     from huggingface_hub import snapshot_download

@@ -21,7 +21,7 @@ Profile = Mapping[Any, Mapping[str, Any]]
 PAPER: Profile = {}
 
 TINY: Profile = {
-    Problems: {"problems": 32, "n": 8},
+    Problems: {"problems": 64, "n": 8},
     PolicyGradient: {"lr": 3e-4, "kl": 0.0, "minibatches": 2, "warmup": 20},
     Supervised: {"lr": 3e-4, "epochs": 1, "warmup": 0},
     Preference: {"lr": 3e-4, "warmup": 0},
