@@ -107,8 +107,9 @@ def start(spec: Any, options: dict[str, Any]) -> int:
     budget = Budget.parse(spec.budget)
     use_threads(options["threads"], options["model"])
     from evolvent.cli.display import Display
+    from evolvent.lineage.replies import Replies
     from evolvent.run.assemble import assemble
-    from evolvent.run.check import refuse_endless, refuse_unsound
+    from evolvent.run.check import refuse_endless, refuse_too_long, refuse_unsound
     from evolvent.run.session import Session, check_name, check_options
 
     how = _session_options(options)
@@ -117,8 +118,9 @@ def start(spec: Any, options: dict[str, Any]) -> int:
     check_options("", how["logs"], how["target"])
     from evolvent.cli.estimate import memory_warning, print_estimate
 
-    assembled = assemble(spec)
+    assembled = assemble(spec, Replies())
     refuse_endless(assembled, budget)
+    refuse_too_long(assembled)
     if options["dry_run"]:
         print_estimate(assembled, options["as_json"])
         return 0

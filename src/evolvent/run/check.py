@@ -6,13 +6,16 @@ from typing import Any
 
 from evolvent.core.errors import UserError
 from evolvent.core.ledger import Budget
+from evolvent.core.records import Request
 from evolvent.engine.endpoint import is_endpoint
 from evolvent.lineage.runs import RunView
+from evolvent.rollout.sample import opening
 from evolvent.run.assemble import Assembled
 from evolvent.tasks.audit import audit
-from evolvent.tasks.base import Task, key_of
+from evolvent.tasks.base import SPLITS, Task, distinct, key_of
 
 PROBLEMS = 24  # that the audit before a run looks at
+PROMPTS = 12  # whose length is looked at, of tasks that do not list their problems
 
 
 def refuse_unsound(task: Task, spec: str) -> None:
@@ -51,3 +54,20 @@ def refuse_endless(assembled: Assembled, budget: Budget) -> None:
     }.get(budget.unit)
     if why:
         raise UserError(f"a budget of {budget} would never be used up, since {why}; give steps, tokens or minutes")
+
+
+def refuse_too_long(assembled: Assembled) -> None:
+    """`UserError` if a prompt of the task leaves the model no room to answer."""
+    task, policy = assembled.task, assembled.policy
+    if not policy.context:
+        return
+    listed = getattr(task, "listed", None)
+    problems = [p for split in SPLITS for p in listed(split)] if listed else distinct(task, "train", PROMPTS)
+    for problem in problems:
+        size = len(opening(policy.format, Request(problem, 1), task)[0])
+        if size >= policy.context:
+            begins = " ".join(problem.prompt[-1].content.split())[:40]
+            raise UserError(
+                f"a prompt of {size} tokens (it begins `{begins}`) leaves no room in the model's context of "
+                f"{policy.context}; shorten the prompt or use a model with a longer context"
+            )

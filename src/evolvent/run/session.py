@@ -31,7 +31,7 @@ from evolvent.lineage.runs import RunView, free_name, read_run, run_names
 from evolvent.lineage.store import Store
 from evolvent.lineage.versions import chosen, load_assembled, place, read_weights, store_weights
 from evolvent.run.assemble import Assembled, assemble
-from evolvent.run.check import fingerprint, refuse_changed, refuse_endless
+from evolvent.run.check import fingerprint, refuse_changed, refuse_endless, refuse_too_long
 from evolvent.run.environment import describe_plan, environment
 from evolvent.run.final import measure
 from evolvent.run.log import DEFAULT, Log, check_logs, open_logs
@@ -84,6 +84,7 @@ class Session:
         """Begin a new run; `UserError` if the name is taken or its description holds a secret."""
         check_options(self.name, self.logs, self.target)
         refuse_endless(assembled, Budget.parse(self.spec.budget))
+        refuse_too_long(assembled)
         description = json.dumps(self.spec.as_dict())
         if redact(description) != description:
             raise UserError(
@@ -100,7 +101,8 @@ class Session:
             if self.name in run_names(self.store):
                 raise self._taken()
             self.store.add(self.name, "created", self._description(assembled))
-            assembled.replies.keep(self.store, self.name)
+            if isinstance(assembled.replies, Replies):
+                assembled.replies.keep(self.store, self.name)
             return self._carry_out(assembled, read_run(self.store, self.name))
 
     def _taken(self) -> UserError:
@@ -398,7 +400,7 @@ def check_name(name: str) -> None:
 def begin(spec: RunSpec, store: Store, name: str | None = None, **options: Any) -> Result:
     """Assemble and start a run under a name, or under the next free one."""
     Budget.parse(spec.budget)
-    assembled = assemble(spec)
+    assembled = assemble(spec, Replies())
     return Session(store, spec, name or "", **options).start(assembled)
 
 

@@ -1,0 +1,171 @@
+"""Bad input: exit code 2, one sentence that says what to do, no traceback, and nothing half-written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.toys import random_policy
+
+from evolvent.cli.main import COMMANDS, main
+from evolvent.models.checkpoint import write_policy
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An untrained model with room for 24 tokens."""
+    folder = tmp_path_factory.mktemp("model")
+    write_policy(random_policy(layers=1, width=16, context=24), folder)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to work in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def refused(args: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """What is said; the folder must be as it was."""
+    before = sorted(Path().rglob("*"))
+    with pytest.raises(SystemExit) as end:
+        main(args)
+    said = capsys.readouterr().err.strip()
+    assert end.value.code == 2, said
+    assert said.startswith("evolvent: ")
+    assert "Traceback" not in said
+    assert len(said.splitlines()) == 1
+    assert sorted(Path().rglob("*")) == before
+    return said
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["grppo"], "unknown recipe `grppo`; did you mean grpo"),
+        (["grpo+"], "unknown recipe ``"),
+        (["nothing.py:mine"], "there is no recipe file nothing.py"),
+        (["grpo", "--task", "countdwn"], "did you mean countdown"),
+        (["grpo", "--task", "countdown:9x9x9"], "has no level `9x9x9`"),
+        (["grpo", "--task", "mine.py"], "there is no file mine.py"),
+        (["grpo", "--set", "learn.lrr=1"], "no key `learn.lrr`.*did you mean learn.lr"),
+        (["grpo", "--set", "lern.lr=1"], "no slot `lern`; did you mean learn"),
+        (["grpo", "--set", "learn..lr=1"], "is no path"),
+        (["grpo", "--set", "learn.lr"], "wants path=value"),
+        (["grpo", "--set", "learn.lr=fast"], "learn.lr must be float"),
+        (["grpo", "--set", "learn.lr=nan"], "must be a number, got nan"),
+        (["grpo", "--set", "propose.n=0"], "at least 1 problem and 1 rollout"),
+        (["grpo", "--set", "rollout.temperature=-1"], "temperature must be at least 0"),
+        (["grpo", "--set", "credit.baseline=nonsense"], "no part `nonsense`"),
+        (["grpo", "--set", "learn=no.such:Thing"], "cannot import `no.such:Thing`"),
+        (["gspo+cispo"], "put different values at .*; choose with --take"),
+        (["grpo", "--take", "learn.lr=dapo"], "`dapo` is not part of this composition"),
+        (["grpo", "--budget", "300"], "has no unit"),
+        (["grpo", "--budget", "0 steps"], "above zero"),
+        (["grpo", "--budget", "-5 steps"], "above zero"),
+        (["grpo", "--budget", "5 bananas"], "no unit of the ledger"),
+        (["grpo", "--profile", "huge"], "unknown profile `huge`"),
+        (["grpo", "--dtype", "float31"], "float31"),
+        (["grpo", "--device", "gpu7"], "gpu7"),
+        (["grpo", "--lora", "0"], "rank of a LoRA adapter must be a whole number above 0"),
+        (["grpo", "--lora", "many"], "adapter.rank must be int"),
+        (["grpo", "--name", "../elsewhere", "--skip-audit"], "elsewhere"),
+        (["grpo", "--log", "carrier-pigeon", "--skip-audit"], "unknown log `carrier-pigeon`"),
+        (["grpo", "--threads", "0"], "--threads"),
+        (["grpo", "--seed", "one"], "--seed"),
+        (["grpo", "--taks", "countdown"], "--taks"),
+        (["grpo", "--task", "arith:12x12", "--skip-audit"], "leaves no room in the model's context of 24"),
+    ],
+)
+def test_run(args: list[str], said: str, model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    usual = {"--model": str(model), "--task": "arith:1x1", "--budget": "2 steps"}
+    more = [word for option, value in usual.items() if option not in args for word in (option, value)]
+    assert_matches(said, refused(["run", *args, *more], capsys))
+
+
+def assert_matches(wanted: str, said: str) -> None:
+    """What is said has the pattern in it."""
+    import re
+
+    assert re.search(wanted, said), said
+
+
+def test_models(model: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def said(name: str) -> str:
+        return refused(["run", "grpo", "--task", "arith:1x1", "--model", name], capsys)
+
+    assert "unknown model `tyni`" in said("tyni")
+    (here / "empty").mkdir()
+    assert "empty" in said("empty")
+    (here / "bare").mkdir()
+    (here / "bare/config.json").write_bytes((model / "config.json").read_bytes())
+    assert "weights" in said("bare")
+    (here / "broken").mkdir()
+    for path in model.iterdir():
+        (here / "broken" / path.name).write_bytes(path.read_bytes())
+    (here / "broken/model.safetensors").write_bytes(b"nonsense")
+    assert "model.safetensors" in said("broken")
+    (here / "broken/config.json").write_text("{")
+    assert "config.json" in said("broken")
+    (here / "broken/config.json").write_text('{"model_type": "perceptron"}')
+    assert "perceptron" in said("broken")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("task = ", "is not TOML"),
+        ("tsak = 'arith'", "no key `tsak`"),
+        ("budget = 300", "has no unit"),
+        ("seed = 'one'", "'one' is not a valid integer"),
+        ("task = 5", "unknown task `5`"),
+        ("task = {x = 1}", "should be one value"),
+        ("set = 3", "`set` should be a table"),
+        ("take = 'x'", "`take` should be a table"),
+        ("[set]\nlearn.lrr = 1", "no key `learn.lrr`"),
+        ("[set.learn]\nlr = 'fast'", "learn.lr must be float"),
+    ],
+)
+def test_config_files(text: str, said: str, model: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "run.toml").write_text(text)
+    assert said in refused(["run", "grpo", "--config", "run.toml", "--model", str(model)], capsys)
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["rnu"], "no command `rnu`; did you mean run"),
+        (["run", "--config", "no.toml"], "cannot read no.toml"),
+        (["resume", "last"], "there is no store in runs"),
+        (["lineage", "last"], "there is no store in runs"),
+        (["report", "last"], "there is no store in runs"),
+        (["diff", "a", "b"], "there is no store in runs"),
+        (["rollback", "last", "3"], "there is no store in runs"),
+        (["export", "last", "out"], "there is no store in runs"),
+        (["gc"], "there is no store in runs"),
+        (["show", "grppo"], "did you mean grpo"),
+        (["show"], "(?i)missing argument"),
+        (["tasks", "countdwn"], "did you mean countdown"),
+        (["models", "tyni"], "tyni"),
+        (["compare", "grpo", "rloo"], "needs --task"),
+        (["compare", "grpo", "--task", "arith"], "at least two arms"),
+        (["compare", "grpo", "grpo", "--task", "arith"], "two arms are the same"),
+        (["compare", "grpo", "rlo", "--task", "arith"], "did you mean rloo"),
+        (["compare", "grpo", "rloo", "--task", "arith", "--seeds", "1"], "2 to 64 seeds"),
+        (["compare", "grpo", "rloo", "--task", "arith", "--budget", "5"], "has no unit"),
+        (["claims", "grppo"], "did you mean grpo"),
+        (["claims", "grpo"], "makes no claims"),
+        (["audit", "countdwn"], "did you mean countdown"),
+        (["new", "task", "mine.txt"], "mine"),
+        (["new", "method", "mine.py"], "method"),
+        (["pretrain", "out", "--shape", "huge"], "unknown shape `huge`"),
+        (["pretrain", "out", "--shape", "99x64"], "layers go from 1 to 16"),
+        (["completion", "dosh"], "dosh"),
+        (["serve", "last"], "last"),
+        (["try", "last"], "last"),
+    ],
+)
+def test_other_commands(args: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert args[0] in COMMANDS or args[0] == "rnu"
+    assert_matches(said, refused(args, capsys))
