@@ -285,7 +285,6 @@ def test_a_batch_without_pairs_is_refused() -> None:
     ("learner", "what"),
     [
         (PolicyGradient(epochs=0), "learn.epochs"),
-        (PolicyGradient(lr=0.0), "no-change"),
         (PolicyGradient(clip_low=1.5), "learn.clip_low"),
         (PolicyGradient(kl=-0.1), "learn.kl"),
         (Preference(beta=0.0), "learn.beta"),
@@ -294,3 +293,12 @@ def test_a_batch_without_pairs_is_refused() -> None:
 def test_values_out_of_range_are_refused(learner: Any, what: str) -> None:
     with pytest.raises(UserError, match=what):
         learner.check(None)
+
+
+@pytest.mark.parametrize(
+    ("settings", "what"),
+    [({"lr": 0.0}, "no-change"), ({"lr": float("inf")}, "learn.lr"), ({"betas": (0.9, 1.0)}, "learn.betas")],
+)
+def test_rates_that_no_optimizer_takes_are_refused(settings: Any, what: str) -> None:
+    with pytest.raises(UserError, match=what):
+        make_role(PolicyGradient(**{**PLAIN, **settings}))

@@ -14,7 +14,7 @@ from evolvent.core.random import stream
 from evolvent.core.recipe import FIXTURES, ROOT, SLOTS, Plan, compile_plan
 from evolvent.core.role import Role
 from evolvent.engine.choose import open_model
-from evolvent.lineage.replies import Replies
+from evolvent.engine.transport import Replay
 from evolvent.models.lora import attach
 from evolvent.models.policy import Policy
 from evolvent.recipes import load_all, resolve
@@ -36,7 +36,7 @@ class Assembled:
     profile: str
     task: Task
     policy: Policy
-    replies: Replies
+    replies: Replay | None
 
     @property
     def main_role(self) -> Role:
@@ -54,12 +54,11 @@ def choose_profile(name: str, policy: Policy) -> str:
     return name
 
 
-def assemble(spec: RunSpec, replies: Replies | None = None) -> Assembled:
+def assemble(spec: RunSpec, replies: Replay | None = None) -> Assembled:
     """Build everything that a run needs; nothing is written and nothing is sampled.
 
-    `replies` are the paid ones of a run with an endpoint that is carried on.
+    `replies` is the log of what an endpoint was paid for, if there is one to keep or to carry on with.
     """
-    replies = replies or Replies()
     plan = compile_plan(resolve(spec.recipe), load_all(), spec.settings, spec.take)
     ledger = Ledger()
     policy, engine, task = open_model(
