@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -53,13 +53,13 @@ def sweep(store: Store, last: int = 3, dry_run: bool = False) -> Swept:
                 named.setdefault(v.hash, []).append((view.name, v.number))
                 if v.number in keep:
                     wanted.add(v.hash)
-    now = time.time()
+    now, strangers = time.time(), unknown_runs(store, {view.name for view in views})
     for stored in store.objects.files():
         if stored.pid is not None:
             if alive(stored.pid) and now - stored.changed < 24 * SETTLED:
                 continue
             swept.temporary += 1
-        elif stored.name in wanted or (stored.name not in named and now - stored.changed < SETTLED):
+        elif stored.name in wanted or (stored.name not in named and (strangers or now - stored.changed < SETTLED)):
             swept.kept += stored.size
             continue
         elif stored.name not in named:
@@ -75,6 +75,11 @@ def sweep(store: Store, last: int = 3, dry_run: bool = False) -> Swept:
         if not dry_run:
             path.unlink() if path.is_file() else remove_empty(path)
     return swept
+
+
+def unknown_runs(store: Store, known: Container[str]) -> list[str]:
+    """Folders with a checkpoint that no event is about, as when the store's database was lost: their weights stay."""
+    return [p.parent.name for p in store.root.glob("*/checkpoint.safetensors") if p.parent.name not in known]
 
 
 def leftovers(store: Store) -> Iterator[Path]:

@@ -36,11 +36,7 @@ class Objects:
 
     def put(self, file: Path) -> str:
         """Store a file; its name. Writing it again costs nothing."""
-        digest = hashlib.blake2b(digest_size=20)
-        with file.open("rb") as source:
-            while block := source.read(1 << 20):
-                digest.update(block)
-        name = digest.hexdigest()
+        name = name_of(file)
         path = self._path(name)
         if not self.fs.exists(path):
             self.fs.makedirs(path.rsplit("/", 1)[0], exist_ok=True)
@@ -65,6 +61,8 @@ class Objects:
             raise UserError(f"the store has lost the file {name[:12]} of a version; `evolvent gc` may have removed it")
         to.parent.mkdir(parents=True, exist_ok=True)
         self.fs.get_file(path, str(to))
+        if name_of(to) != name:
+            raise UserError(f"the file {name[:12]} of a version is damaged in the store")
         return to
 
     def files(self) -> Iterator[Stored]:
@@ -81,3 +79,12 @@ class Objects:
     def remove(self, stored: Stored) -> None:
         """Delete a stored file."""
         self.fs.rm_file(stored.path)
+
+
+def name_of(file: Path) -> str:
+    """The hash that a file is stored under."""
+    digest = hashlib.blake2b(digest_size=20)
+    with file.open("rb") as source:
+        while block := source.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()

@@ -46,7 +46,10 @@ def read_weights(store: Store, view: RunView, version: Version) -> dict[str, tor
     try:
         return load_file(store.objects.get(version.hash, file))
     except Exception as reason:
-        raise UserError(f"the weights of version {version.number} of {view.name} cannot be read: {reason}") from None
+        raise UserError(
+            f"the weights of version {version.number} of {view.name} cannot be read ({reason}); choose another version "
+            f"of `evolvent lineage {view.name}`"
+        ) from None
     finally:
         file.unlink(missing_ok=True)
 

@@ -21,6 +21,16 @@ from evolvent.models.policy import Policy
 
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
+SHAPES = (
+    "vocab_size",
+    "hidden_size",
+    "intermediate_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "head_dim",
+    "max_position_embeddings",
+)
 PICKLED, PICKLED_INDEX = "pytorch_model.bin", "pytorch_model.bin.index.json"
 
 
@@ -82,6 +92,12 @@ def read_decoder(folder: Path, dtype: torch.dtype = torch.float32, device: torch
         config = DecoderConfig.read(read_config(folder))
     except KeyError as missing:
         raise UserError(f"{folder}: config.json lacks {missing}; save the model again") from None
+    except TypeError as reason:
+        raise UserError(f"{folder}: config.json cannot be used ({reason}); save the model again") from None
+    for name in SHAPES:
+        size = getattr(config, name)
+        if not isinstance(size, int) or size < 1:
+            raise UserError(f"{folder}: config.json says that {name} is {size!r}; save the model again")
     with torch.device("meta"):
         model = Decoder(config)
     wanted = dict(model.named_parameters())
