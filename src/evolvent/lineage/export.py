@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evolvent.core.errors import UserError, unknown
+from evolvent.core.files import writing
 from evolvent.lineage.runs import RunView, Version, read_run
 from evolvent.lineage.store import Store
 from evolvent.lineage.versions import chosen, load_version
@@ -39,12 +40,13 @@ def export_version(
     part = folder.with_name(folder.name + ".part")
     shutil.rmtree(part, ignore_errors=True)
     try:
-        if adapter:
-            from evolvent.models.lora import save_adapter
+        with writing(folder):
+            if adapter:
+                from evolvent.models.lora import save_adapter
 
-            save_adapter(policy, str(policy.active), part)
-        else:
-            policy.save(part)
+                save_adapter(policy, str(policy.active), part)
+            else:
+                policy.save(part)
         (part / "README.md").write_text(card(view, version, adapter))
         if folder.is_dir():
             folder.rmdir()

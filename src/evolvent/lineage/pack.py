@@ -6,20 +6,18 @@ Arrays of one type share a flat buffer, so that a replay buffer of thousands of 
 from __future__ import annotations
 
 import dataclasses
-import errno
 import json
-import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from safetensors.torch import save_file
 
 from evolvent.core.errors import UserError
+from evolvent.core.files import whole
 from evolvent.core.records import Batch, Change, Group, Message, Problem, Reward, Segment, Trajectory
 
 RECORDS: dict[str, Any] = {c.__name__: c for c in (Batch, Change, Group, Message, Problem, Reward, Segment, Trajectory)}
@@ -95,20 +93,6 @@ def decode(tree: Any, buffers: Mapping[str, torch.Tensor]) -> Any:
         if kind == name:
             return made(values)
     return RECORDS[kind](*values)
-
-
-@contextmanager
-def whole(path: Path) -> Iterator[Path]:
-    """A place to write a file to, which takes its name when all of it is there; `OSError` if that fails."""
-    part = path.with_suffix(".part")
-    try:
-        yield part
-        os.replace(part, path)
-    except BaseException as reason:
-        part.unlink(missing_ok=True)
-        if isinstance(reason, SafetensorError):  # it says what the system said, in words only
-            raise OSError(errno.ENOSPC, str(reason).removeprefix("Error while serializing: "), str(path)) from None
-        raise
 
 
 def save(path: Path, state: Any) -> None:

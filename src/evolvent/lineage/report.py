@@ -11,13 +11,13 @@ from typing import Any
 from markupsafe import Markup
 
 from evolvent.bench.statistics import pass_at, t_interval
+from evolvent.core.files import whole
 from evolvent.core.ledger import UNITS
 from evolvent.core.secrets import redact
 from evolvent.lineage import charts
 from evolvent.lineage.charts import Bin, Row, Series
 from evolvent.lineage.curves import curves, other_curves
 from evolvent.lineage.diff import paired
-from evolvent.lineage.pack import whole
 from evolvent.lineage.runs import RunView, read_run
 from evolvent.lineage.store import Store
 

@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from evolvent.core.errors import UserError
-from evolvent.lineage.pack import whole
+from evolvent.core.files import whole
 from evolvent.lineage.runs import RunView, Version, read_run
 from evolvent.lineage.store import Store
 

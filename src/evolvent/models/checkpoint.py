@@ -15,6 +15,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from evolvent.core.errors import UserError
+from evolvent.core.files import whole
 from evolvent.models.decoder import Decoder, DecoderConfig, rotary_tables
 from evolvent.models.lora import merged
 from evolvent.models.policy import Policy
@@ -54,9 +55,9 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 def weight_files(folder: Path) -> list[Path]:
     """The files that hold a folder's weights; `UserError` if there are none, or if one of several is missing."""
-    for whole, index in ((WEIGHTS, INDEX), (PICKLED, PICKLED_INDEX)):
-        if (folder / whole).is_file():
-            return [folder / whole]
+    for single, index in ((WEIGHTS, INDEX), (PICKLED, PICKLED_INDEX)):
+        if (folder / single).is_file():
+            return [folder / single]
         if (folder / index).is_file():
             files = [folder / n for n in sorted(set(read_json(folder / index).get("weight_map", {}).values()))]
             missing = [f for f in files if not f.is_file()]
@@ -123,9 +124,8 @@ def read_decoder(folder: Path, dtype: torch.dtype = torch.float32, device: torch
 
 def write_weights(path: Path, tensors: dict[str, torch.Tensor]) -> None:
     """Write one safetensors file, whole or not at all."""
-    part = path.with_suffix(".part")
-    save_file({k: v.detach().contiguous().cpu() for k, v in tensors.items()}, part, metadata={"format": "pt"})
-    os.replace(part, path)
+    with whole(path) as part:
+        save_file({k: v.detach().contiguous().cpu() for k, v in tensors.items()}, part, metadata={"format": "pt"})
 
 
 def seed_config(layers: int, width: int, heads: int, inner: int, context: int, vocabulary: int) -> dict[str, Any]:
