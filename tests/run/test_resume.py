@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -69,8 +70,13 @@ def test_killed_at_random_points_it_ends_with_the_same_bits(
     tmp_path: Path, whole: tuple[Path, float], seed: int
 ) -> None:
     alone, seconds = whole
-    delays = [random.Random(seed).uniform(0.0, seconds) for _ in range(4)]
-    killed = to_the_end(tmp_path / "runs", command(tmp_path / "runs"), delays)
+    rng, killed = random.Random(seed), 0
+    for share in (1.0, 0.5, 0.25, 0.1):  # `seconds` says little where the machine was busy then and is not now
+        shutil.rmtree(tmp_path / "runs", ignore_errors=True)
+        delays = [rng.uniform(0.0, share * seconds) for _ in range(4)]
+        killed = to_the_end(tmp_path / "runs", command(tmp_path / "runs"), delays)
+        if killed:
+            break
     assert killed > 0
     assert same(record(alone, "run"), record(tmp_path / "runs", "run")) == []
     lines = [json.loads(line) for line in (tmp_path / "runs/run/metrics.jsonl").read_text().splitlines()]
