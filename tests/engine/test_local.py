@@ -37,7 +37,7 @@ def test_attention_over_the_cache_is_that_of_torch(heads: int, kv: int) -> None:
     keys, values = (torch.randn(3, kv, 12, 8, generator=generator) for _ in range(2))
     last = torch.tensor([2, 11, 5])
     future = torch.arange(12) > last[:, None]
-    mask = torch.zeros(3, 12).masked_fill_(future, -torch.inf)
+    mask = torch.zeros(3, 1, 12).masked_fill_(future[:, None], -torch.inf).repeat_interleave(kv, 0)
     theirs = F.scaled_dot_product_attention(q, keys, values, attn_mask=~future[:, None, None], enable_gqa=True)
     torch.testing.assert_close(attend(q, keys, values, mask), theirs, atol=1e-6, rtol=1e-5)
 

@@ -260,10 +260,7 @@ class TokenTree:
         if int(at.max()) >= self.tokens.shape[1]:
             self._grow()
         logprob = torch.log_softmax(self._scaled(logits), -1)
-        if how.temperature == 0:
-            chosen = logprob.argmax(-1)
-        else:
-            chosen = pick(truncate(logprob, how.top_k, how.top_p).exp(), uniform(self.uids[live], at))
+        chosen = self._draw(logprob, live)
         token = chosen.cpu().numpy()
         self.tokens[live, at] = token
         self.mask[live, at] = True
@@ -283,6 +280,14 @@ class TokenTree:
         full = (self.sampled[live] >= self.limits[live]) | (self.length[live] >= self.runner.context)
         for row in np.flatnonzero(ended | full):
             self._end(int(live[row]), "end" if ended[row] else "length")
+
+    def _draw(self, logprob: Tensor, live: np.ndarray) -> Tensor:
+        """The next token of these branches, int64, from their distributions [live, vocabulary]."""
+        how = self.sampling
+        if how.temperature == 0:
+            return logprob.argmax(-1)
+        noise = uniform(self.uids[live], self.length[live])
+        return pick(truncate(logprob, how.top_k, how.top_p).exp(), noise)
 
     def _grow(self) -> None:
         """More room for tokens in every array."""

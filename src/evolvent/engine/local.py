@@ -22,6 +22,7 @@ from evolvent.engine.branches import TokenTree
 from evolvent.engine.perturb import perturbation
 from evolvent.models.decoder import Decoder, Layer, Low, LowRank, apply_low, rotate
 from evolvent.models.policy import Policy
+from evolvent.models.products import linear
 
 FUSE_BELOW = 20_000_000  # parameters; above, the copies cost more than they save
 ROOM = 16  # positions that the cache grows by
@@ -99,7 +100,7 @@ class CachedRunner:
         return x, keys, values
 
     def _logits(self, hidden: Tensor) -> Tensor:
-        return F.linear(self.weights.norm(hidden), self.weights.head).float()
+        return linear(self.weights.norm(hidden), self.weights.head).float()
 
     def step(self, tokens: np.ndarray, positions: np.ndarray) -> Tensor:
         """See `Runner.step`."""
@@ -107,8 +108,9 @@ class CachedRunner:
         at = torch.from_numpy(positions).to(self.device)
         cos, sin = self.weights.cos[at][:, None, None], self.weights.sin[at][:, None, None]
         every = torch.arange(len(tokens), device=self.device)
-        future = torch.arange(self.capacity, device=self.device) > at[:, None]
+        future = torch.arange(self.capacity, device=self.device) > at[:, None, None]
         mask = torch.zeros(future.shape, dtype=self.dtype, device=self.device).masked_fill_(future, -torch.inf)
+        mask = mask.expand(-1, self.config.num_key_value_heads, -1).reshape(-1, 1, self.capacity)
         x = self.weights.embedding[torch.from_numpy(tokens.astype(np.int64)).to(self.device)][:, None]
         for layer, keys, values in zip(self.weights.layers, self.keys, self.values, strict=True):
             q, k, v = layer.project(x, cos, sin, self.row_low)
@@ -175,17 +177,16 @@ class CachedRunner:
 
 
 def attend(q: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
-    """Attention of one new position, q [rows, heads, 1, dim], over the cache [rows, kv heads, capacity, dim].
+    """Attention of one new position, q [rows, heads, 1, dim], over the cache.
 
-    `mask` [rows, capacity] is added to the scores. On CPU two batched products over the contiguous cache take half
-    the time of the fused kernel, which is made for long queries.
+    `mask` [rows x kv heads, 1, capacity] is added to the scores. On CPU two batched products over the contiguous cache
+    take half the time of the fused kernel, which is made for long queries.
     """
     rows, kv, capacity, dim = keys.shape
-    grouped = (q * dim**-0.5).reshape(rows * kv, -1, dim)
-    scores = torch.bmm(grouped, keys.view(rows * kv, capacity, dim).transpose(1, 2)).view(rows, -1, capacity)
-    weights = torch.softmax(scores + mask[:, None], -1, dtype=torch.float32).to(values.dtype)
-    mixed = torch.bmm(weights.view(rows * kv, -1, capacity), values.view(rows * kv, capacity, dim))
-    return mixed.view(rows, -1, 1, dim)
+    grouped = q.reshape(rows * kv, -1, dim)
+    scores = torch.baddbmm(mask, grouped, keys.view(rows * kv, capacity, dim).mT, alpha=dim**-0.5)
+    weights = torch.softmax(scores, -1, dtype=torch.float32).to(values.dtype)
+    return torch.bmm(weights, values.view(rows * kv, capacity, dim)).view(rows, -1, 1, dim)
 
 
 class Linears:
@@ -204,7 +205,7 @@ class Linears:
 
     def __call__(self, x: Tensor, low: Low | None) -> Tensor:
         """[rows, time, in] to [rows, time, sum of outs]."""
-        made = [F.linear(x, weight, bias) for weight, bias in self.parts]
+        made = [linear(x, weight, bias) for weight, bias in self.parts]
         return apply_low(made[0] if len(made) == 1 else torch.cat(made, -1), x, low)
 
     def change(self, low: LowRank) -> Low | None:

@@ -19,6 +19,7 @@ from evolvent.engine.base import Actor
 from evolvent.learn.forward import extent, pack, padded, token_logprobs
 from evolvent.learn.objective import Tokens, Totals
 from evolvent.models.memory import explained
+from evolvent.models.products import fast
 
 
 @dataclass
@@ -78,10 +79,12 @@ class Fit:
         updates = 0
         self.counts: dict[str, float] = {}
         self.role.policy.activate(self.role.adapter)
-        views = [self.prepare(b, s) for b in batches]
-        for epoch in range(self.epochs):
-            for part in range(self.minibatches):
-                updates += self._update(views, epoch, part, s)
+        policy, longest = self.role.policy, max((len(t.tokens) for b in batches for t in b.rows), default=0)
+        with fast(policy.device, policy.size, longest):
+            views = [self.prepare(b, s) for b in batches]
+            for epoch in range(self.epochs):
+                for part in range(self.minibatches):
+                    updates += self._update(views, epoch, part, s)
         tokens = self.counts.pop("tokens", 0.0)
         for name, count in self.counts.items():
             s.log(f"learn/{name}", count / max(1.0, tokens))

@@ -118,16 +118,15 @@ def inverse_frequencies(config: DecoderConfig) -> Tensor:
 
 
 def rotary_tables(config: DecoderConfig) -> tuple[Tensor, Tensor]:
-    """Cosines and sines of every position, each float32 [positions, head_dim / 2]."""
+    """Cosines and sines of every position, each float32 [positions, head_dim], as `rotate` wants them."""
     angles = torch.outer(torch.arange(config.max_position_embeddings).float(), inverse_frequencies(config))
-    return angles.cos(), angles.sin()
+    cos, sin = angles.cos(), angles.sin()
+    return torch.cat((cos, cos), -1), torch.cat((-sin, sin), -1)
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Rotary embedding of x [..., head_dim], half-split layout."""
-    half = x.shape[-1] // 2
-    a, b = x[..., :half], x[..., half:]
-    return torch.cat((a * cos - b * sin, b * cos + a * sin), -1)
+    """Rotary embedding of x [..., head_dim], half-split layout: (a, b) to (a cos - b sin, b cos + a sin)."""
+    return x * cos + x.roll(x.shape[-1] // 2, -1) * sin
 
 
 class Attention(nn.Module):
