@@ -161,6 +161,7 @@ def test_what_is_not_plain_data_is_an_error(worker: Worker) -> None:
 
 def test_a_forged_answer_is_a_crash_and_not_a_value(worker: Worker) -> None:
     worker.start()
+    assert worker.call("echo", 0) == 0  # it runs: its command line can be read
     assert worker.pid is not None
     setup = json.loads(psutil.Process(worker.pid).cmdline()[-1])
     with pytest.raises(Crashed, match="no answer"):
