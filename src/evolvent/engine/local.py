@@ -79,17 +79,17 @@ class CachedRunner:
         hidden, self.keys, self.values = self._full(torch.from_numpy(tokens).to(self.device), low)
         last = hidden[torch.arange(len(prefixes)), torch.from_numpy(lengths - 1).to(self.device)]
         logits = self._logits(last)
-        self.keys = [F.pad(k, (0, 0, 0, ROOM))[index] for k in self.keys]
-        self.values = [F.pad(v, (0, 0, 0, ROOM))[index] for v in self.values]
+        self.keys = [F.pad(k, (0, 0, 0, ROOM)).index_select(0, index) for k in self.keys]
+        self.values = [F.pad(v, (0, 0, 0, ROOM)).index_select(0, index) for v in self.values]
         self.actors = self.actors[rows]
         self.row_low = self.low.rows(self.actors)
-        return logits[index]
+        return logits.index_select(0, index)
 
     def _full(self, tokens: Tensor, low: RowLow) -> tuple[Tensor, list[Tensor], list[Tensor]]:
         """Causal pass over right-padded tokens; hidden states, keys and values of every position."""
         time = tokens.shape[1]
         cos, sin = self.weights.cos[:time], self.weights.sin[:time]
-        x = self.weights.embedding[tokens]
+        x = F.embedding(tokens, self.weights.embedding)
         keys, values = [], []
         for layer in self.weights.layers:
             q, k, v = layer.project(x, cos, sin, low)
@@ -106,15 +106,17 @@ class CachedRunner:
         """See `Runner.step`."""
         self._room(int(positions.max()) + 1)
         at = torch.from_numpy(positions).to(self.device)
-        cos, sin = self.weights.cos[at][:, None, None], self.weights.sin[at][:, None, None]
-        every = torch.arange(len(tokens), device=self.device)
+        cos, sin = (table.index_select(0, at)[:, None, None] for table in (self.weights.cos, self.weights.sin))
+        heads = self.config.num_key_value_heads
+        places = torch.arange(len(tokens) * heads, device=self.device) * self.capacity + at.repeat_interleave(heads)
         future = torch.arange(self.capacity, device=self.device) > at[:, None, None]
         mask = torch.zeros(future.shape, dtype=self.dtype, device=self.device).masked_fill_(future, -torch.inf)
-        mask = mask.expand(-1, self.config.num_key_value_heads, -1).reshape(-1, 1, self.capacity)
-        x = self.weights.embedding[torch.from_numpy(tokens.astype(np.int64)).to(self.device)][:, None]
+        mask = mask.expand(-1, heads, -1).reshape(-1, 1, self.capacity)
+        x = F.embedding(torch.from_numpy(tokens.astype(np.int64)).to(self.device)[:, None], self.weights.embedding)
         for layer, keys, values in zip(self.weights.layers, self.keys, self.values, strict=True):
             q, k, v = layer.project(x, cos, sin, self.row_low)
-            keys[every, :, at], values[every, :, at] = k[:, :, 0], v[:, :, 0]
+            for cache, new in ((keys, k), (values, v)):
+                cache.view(-1, cache.shape[-1]).index_copy_(0, places, new.reshape(-1, cache.shape[-1]))
             x = layer.rest(x, attend(q, keys, values, mask), self.row_low)
         return self._logits(x[:, 0])
 
@@ -133,7 +135,7 @@ class CachedRunner:
         mask = (torch.arange(end, device=self.device) <= positions[:, :, None])[:, None]
         index = torch.as_tensor(rows, device=self.device)
         low = {name: Low(*(t if t.dim() == 2 else t[index] for t in pair)) for name, pair in self.row_low.items()}
-        x = self.weights.embedding[torch.from_numpy(tokens).to(self.device)]
+        x = F.embedding(torch.from_numpy(tokens).to(self.device), self.weights.embedding)
         for layer, keys, values in zip(self.weights.layers, self.keys, self.values, strict=True):
             q, k, v = layer.project(x, cos, sin, low)
             keys[index[:, None], :, positions] = k.transpose(1, 2)
@@ -159,8 +161,8 @@ class CachedRunner:
     def keep(self, rows: np.ndarray) -> None:
         """See `Runner.keep`."""
         index = torch.from_numpy(rows).to(self.device)
-        self.keys = [k[index] for k in self.keys]
-        self.values = [v[index] for v in self.values]
+        self.keys = [k.index_select(0, index) for k in self.keys]
+        self.values = [v.index_select(0, index) for v in self.values]
         self.actors = self.actors[rows]
         self.row_low = self.low.rows(self.actors)
 

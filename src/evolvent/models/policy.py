@@ -109,12 +109,12 @@ class Policy:
         Row i of the result belongs to the i-th True of `select` (bool, [rows, time]; never the first column): the
         distribution that the token at that position was drawn from.
         """
-        before = select[:, 1:]
         if isinstance(self.model, Decoder):
-            return self.model.head(self.model(tokens)[:, :-1][before])
+            before = select.flatten().nonzero()[:, 0] - 1  # the position that predicts it
+            return self.model.head(self.model(tokens).flatten(0, 1).index_select(0, before))
         from evolvent.models.huggingface import selected_logits
 
-        return selected_logits(self.model, tokens, before)
+        return selected_logits(self.model, tokens, select[:, 1:])
 
     def state_dict(self) -> dict[str, Any]:
         """Weights that training can change, and the version."""

@@ -1,0 +1,168 @@
+"""The tables of docs/performance.md, from benchmarks/results/. `python benchmarks/tables.py` writes them.
+
+A part between `<!-- name -->` and `<!-- /name -->` is replaced by what was measured last, or by a note that nothing
+was. `python benchmarks/tables.py --check` only says whether the page is up to date.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+PAGE = HERE.parent / "docs" / "performance.md"
+
+
+def table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    lines = [titles, ["---"] * len(titles), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def within(values: dict[str, Any], digits: int = 2, unit: str = "") -> str:
+    """Median, and the smallest and largest value."""
+    low, high = f"{values['least']:.{digits}f}", f"{values['most']:.{digits}f}"
+    return f"**{values['median']:.{digits}f}{unit}** ({low} to {high})"
+
+
+def percent(values: dict[str, Any]) -> str:
+    """A share in per cent."""
+    return within({k: 100 * values[k] for k in ("median", "least", "most")}, 1, " %")
+
+
+def where(result: dict[str, Any]) -> str:
+    """The line under a table: how, with what and where it was measured."""
+    e = result["environment"]
+    return (
+        f"\n`{result['command']}`: {e['date']}, {e['processor']}, {e['cores']} cores, {e['threads']} thread"
+        f"{'s' if e['threads'] > 1 else ''}, load {e['load']} at the start, torch {e['torch']}, "
+        f"Python {e['python']}, evolvent {e['evolvent']} at {e['commit']}.\n"
+    )
+
+
+def step(result: dict[str, Any]) -> str:
+    """One training step, beside the peer's."""
+    w, ours, theirs, ratios = result["workload"], result["ours"], result["theirs"], result["ratios"]
+    rows = [
+        ["seconds a step", within(ours["seconds"]), within(theirs["seconds"]), within(ratios["seconds"])],
+        ["of these, sampling", within(ours["rollout"]), within(theirs["rollout"]), within(ratios["rollout"])],
+        ["processor seconds", "", "", within(ratios["processor"])],
+        ["peak memory, MiB", within(ours["memory"], 0), within(theirs["memory"], 0), within(ratios["memory"])],
+    ]
+    peer = ", ".join(f"{k} {v}" for k, v in theirs["versions"].items())
+    tried = ", ".join(f"{name or 'as it comes'}: {seconds:.2f} s" for name, seconds in result["trials"].items())
+    lengths = f"{w['longest']}" if w["full"] else f"{w['shortest']} to {w['longest']}"
+    return (
+        table(("", "ours", "TRL", "ours / TRL"), rows)
+        + f"\nMedians (and range) over {w['pairs']} pairs of {w['steps']} steps: {w['prompts']} prompts of {w['task']} "
+        + f"x {w['samples']} completions of {lengths} tokens, {w['flat']} % of the prompts without signal, "
+        + f"{w['sampled']:,} tokens sampled by each side. Peer: {peer}, at the fastest of these settings: {tried}.\n"
+        + where(result)
+    )
+
+
+def accuracy(result: dict[str, Any]) -> str:
+    """Time to accuracy."""
+    rows = []
+    for run in result["runs"]:
+        row = [f"{run['seed']} ({run['model']})", f"{run['ours']['level']:.2f}"]
+        for side in ("ours", "theirs"):
+            found = run[side]
+            if found["seconds"]:
+                row.append(f"{found['seconds']:.1f} s ({found['steps']} steps)")
+            else:
+                row.append(f"not in {result['workload']['steps']} steps")
+        row += [f"{max(run[side]['curve'].values()):.2f}" for side in ("ours", "theirs")]
+        rows.append(row)
+    titles = ("seed", "level", "ours", "TRL", "best of ours", "best of TRL")
+    w, ratios = result["workload"], result["ratios"]
+    total = f"Ours / TRL: {within(ratios)}. " if ratios else ""
+    return (
+        table(titles, rows)
+        + f"\n{total}Sampled accuracy on {w['problems']} problems of the gate split of {w['task']}; the level is "
+        + f"{100 * w['rise']:.0f} points above the start model.\n"
+        + where(result)
+    )
+
+
+def generation(result: dict[str, Any]) -> str:
+    """Sampling beside `generate`."""
+    rows = []
+    for name, c in result["cases"].items():
+        lengths = f"{c['shortest']}" if c["shortest"] == c["longest"] else f"{c['shortest']} to {c['longest']}"
+        rate = [f"{c['sampled'] / c[side]['median']:,.0f}" for side in ("ours", "theirs")]
+        shape = f"{c['rows']} rows, {c['samples']} a prompt of {c['prompt']}, {lengths} tokens"
+        rows.append([f"{name}: {shape}", *rate, within(c["speedup"])])
+    titles = ("", "ours, tokens/s", "`generate`, tokens/s", "speed-up")
+    return table(titles, rows) + f"\nModel: the shape of `{result['shape']}`.\n" + where(result)
+
+
+def overhead(result: dict[str, Any]) -> str:
+    """The loop's own time, and rates."""
+    rows = []
+    for name, r in result["runs"].items():
+        seconds = within(r["seconds"], 3)
+        shares = [percent(r[k]) for k in ("overhead", "sampling", "verifying", "training")]
+        rows.append([f"{name}, {r['parameters']:,} parameters, {r['rows']} rows", seconds, *shares])
+    rates = [[name, percent(r["sampling_rate"]), percent(r["training_rate"])] for name, r in result["runs"].items()]
+    return (
+        table(("", "seconds a step", "overhead", "sampling", "verifying", "training"), rows)
+        + f"\nShare of the best product rate that was measured in the same session ({rates_by(result)}):\n\n"
+        + table(("", "sampling", "training"), rates)
+        + where(result)
+    )
+
+
+def rates_by(result: dict[str, Any]) -> str:
+    """Rates of products, by the setting of torch."""
+    return ", ".join(f"`{name}` {rate / 1e9:.0f} GFLOP/s" for name, rate in result["product_rates"].items())
+
+
+def startup(result: dict[str, Any]) -> str:
+    """Seconds until an answer."""
+    rows = [[f"`{name}`", within(values)] for name, values in result["calls"].items()]
+    return table(("", "seconds"), rows) + where(result)
+
+
+PARTS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "step-spread": step,
+    "step-full": step,
+    "accuracy": accuracy,
+    "generation": generation,
+    "overhead": overhead,
+    "startup": startup,
+}
+
+
+def page(text: str) -> str:
+    """The page with its parts made anew."""
+    for name, make in PARTS.items():
+        path = HERE / "results" / f"{name}.json"
+        made = make(json.loads(path.read_text())) if path.is_file() else "Not measured yet.\n"
+        text = replaced(text, name, made)
+    return text
+
+
+def replaced(text: str, name: str, made: str) -> str:
+    """The text with another part of this name."""
+    begin, end = f"<!-- {name} -->\n", f"<!-- /{name} -->"
+    assert begin in text, f"{PAGE.name} has no part {name}"
+    return re.sub(f"{begin}.*?{end}", lambda _: f"{begin}\n{made}\n{end}", text, flags=re.DOTALL)
+
+
+def main() -> None:
+    """Write the page, or check it."""
+    before = PAGE.read_text()
+    after = page(before)
+    if "--check" in sys.argv:
+        sys.exit(before != after and f"{PAGE.name} is out of date: run python benchmarks/tables.py")
+    PAGE.write_text(after)
+    print(PAGE.relative_to(HERE.parent))
+
+
+if __name__ == "__main__":
+    main()
