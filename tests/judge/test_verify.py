@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from tests.toys import Digits, random_policy, role_of, stub
 
-from evolvent.core.errors import VerifierError
+from evolvent.core.errors import UserError, VerifierError
 from evolvent.core.records import Group, Problem, Trajectory
 from evolvent.core.role import Role
 from evolvent.core.step import Step
@@ -76,3 +77,10 @@ def test_what_had_an_error_is_not_judged() -> None:
     assert rows[2].outcome == 1
     assert role.ledger.of("verifier_calls") == 1
     assert role.ledger.of("verifier_seconds") > 0
+
+
+def test_shaping_that_the_verifier_does_not_give_is_refused_before_the_run() -> None:
+    role = role_of(random_policy(layers=1, width=16), Digits())
+    Verify({"share": 0.5}).setup(role)
+    with pytest.raises(UserError, match=r"unknown shaping `shore`; did you mean share.*it gives share"):
+        Verify({"shore": 0.5}).setup(role)

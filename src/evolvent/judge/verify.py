@@ -7,11 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from evolvent.core.errors import VerifierError
+from evolvent.core.errors import VerifierError, unknown
 from evolvent.core.ledger import Ledger
 from evolvent.core.records import Group, Trajectory
+from evolvent.core.role import Role
 from evolvent.core.step import Step
-from evolvent.tasks.base import Attempt, Score, score_all
+from evolvent.tasks.base import Attempt, Score, distinct, score_all
+
+PROBED = 16  # problems that a verifier is asked about before a run that wants shaping
 
 
 @dataclass
@@ -19,6 +22,21 @@ class Verify:
     """Reward `outcome` from the verifier, plus the task's named shaping, each times its weight in `shaping`."""
 
     shaping: Mapping[str, float] = field(default_factory=dict)
+
+    def setup(self, role: Role) -> None:
+        """Refuse a weight for shaping that the verifier of a single-turn task does not give.
+
+        It is asked with empty answers; a task of several turns may only know after an episode, and is not asked.
+        """
+        if not self.shaping or hasattr(role.task, "episode"):
+            return
+        problems = distinct(role.task, "train", PROBED)
+        scores = score_all(role.task, [Attempt(p, "") for p in problems])
+        given = {name for score in scores if isinstance(score, Score) for name in score.shaping}
+        for name in self.shaping:
+            if name not in given and any(isinstance(score, Score) for score in scores):
+                offers = "it gives " + ", ".join(sorted(given)) if given else "it gives none"
+                raise unknown("shaping", name, given, f"asked for by judge.shaping; of task {role.task.name}: {offers}")
 
     def __call__(self, groups: Sequence[Group], s: Step) -> None:
         """Judge every trajectory that has no error yet."""

@@ -46,9 +46,9 @@ class Assembled:
 
 
 def choose_profile(name: str, policy: Policy) -> str:
-    """`auto` is `tiny` for models below 2M parameters, else `paper`."""
+    """`auto` is `tiny` for models below 2M parameters, else `paper`, as for endpoints, whose size is unknown (0)."""
     if name == "auto":
-        return "tiny" if policy.size < 2_000_000 else "paper"
+        return "tiny" if 0 < policy.size < 2_000_000 else "paper"
     if name not in PROFILES:
         raise unknown("profile", name, PROFILES, "profiles: " + ", ".join(PROFILES))
     return name
