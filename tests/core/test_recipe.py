@@ -115,6 +115,33 @@ def test_take_resolves_a_conflict_in_either_order(winner: str, order: str) -> No
     assert part(order, take={"propose.n": winner}).n == {"left": 8, "right": 16}[winner]
 
 
+@pytest.mark.parametrize("winner", ["left", "right", "third"])
+@pytest.mark.parametrize("order", ["left+right+third", "third+left+right", "right+third+left"])
+def test_take_settles_three_recipes_in_any_order(monkeypatch: pytest.MonkeyPatch, winner: str, order: str) -> None:
+    monkeypatch.setitem(KNOWN, "third", make("third", base, put("propose.n", 24)))
+    assert part(order, take={"propose.n": winner}).n == {"left": 8, "right": 16, "third": 24}[winner]
+
+
+def test_what_is_taken_leaves_the_fields_of_the_others_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(KNOWN, "a", make("a", base, put("propose.scale", scale_a, eps=0.7)))
+    monkeypatch.setitem(KNOWN, "b", make("b", base, put("propose.scale", scale_b, other=5)))
+    assert part("a+b", take={"propose.scale": "a"}).scale(0.0) == pytest.approx(0.7)
+    assert part("a+b", take={"propose.scale": "b"}).scale(0.0) == pytest.approx(0.2 + 5)
+
+
+def test_take_where_nobody_puts_is_refused() -> None:
+    with pytest.raises(UserError, match=r"`left` puts nothing there that counts; nobody does"):
+        part("left+right", take={"propose.n": "left", "propose.m": "left"})
+    with pytest.raises(UserError, match=r"`wrapped` is not part|`wrapped` puts nothing there that counts; `left`"):
+        part("left+wrapped", take={"propose.n": "wrapped"})
+
+
+def test_the_order_of_the_users_settings_does_not_matter() -> None:
+    lines = {"propose.n": 3, "propose": f"{__name__}:Part"}
+    for settings in (lines, dict(reversed(lines.items()))):
+        assert part("left", settings=settings).n == 3
+
+
 def test_take_of_a_stranger_is_refused() -> None:
     with pytest.raises(UserError, match="not part of this composition"):
         part("left+right", take={"propose.n": "child"})

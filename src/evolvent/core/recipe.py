@@ -219,7 +219,7 @@ def compile_plan(
     values = _merge(list(_puts(ordered)), wanted)
     for path, value in (settings or {}).items():
         key = parse_path(path)
-        values = {p: e for p, e in values.items() if p[: len(key)] != key}
+        values = {p: e for p, e in values.items() if p[: len(key)] != key or (e.origin == USER and p != key)}
         values[key] = Entry(value, USER)
     wraps: dict[Path, list[Site]] = {}
     for role, one in ordered:
@@ -250,7 +250,10 @@ def _puts(ordered: Iterable[tuple[str, Recipe]]) -> Iterable[tuple[Path, Any, Re
 
 
 def _merge(puts: Sequence[tuple[Path, Any, Recipe, int]], take: Mapping[Path, str]) -> dict[Path, Entry]:
-    """One value a path. A put is void if a descendant, or the same recipe later, puts at its path or above it."""
+    """One value a path. A put is void if a descendant, or the same recipe later, puts at its path or above it.
+
+    Where one recipe's part is taken, the fields that the others gave to theirs go with it.
+    """
 
     def void(path: Path, one: Recipe, place: int) -> bool:
         return any(
@@ -259,25 +262,32 @@ def _merge(puts: Sequence[tuple[Path, Any, Recipe, int]], take: Mapping[Path, st
             for other, _, by, at in puts
         )
 
+    rivals: dict[Path, list[Entry]] = {}
+    for path, value, one, place in puts:
+        if not void(path, one, place):
+            rivals.setdefault(path, []).append(Entry(value, one.name))
     for path, name in take.items():
         if name not in {r.name for _, _, r, _ in puts}:
             raise UserError(f"--take {show_path(path)}={name}: `{name}` is not part of this composition")
+        there = {e.origin for e in rivals.get(path, [])}
+        if name not in there:
+            who = ", ".join(f"`{n}`" for n in sorted(there)) or "nobody"
+            raise UserError(f"--take {show_path(path)}={name}: `{name}` puts nothing there that counts; {who} does")
+        for below in [p for p in rivals if len(p) > len(path) and p[: len(path)] == path]:
+            rivals[below] = [e for e in rivals[below] if e.origin == name or e.origin not in there]
     merged: dict[Path, Entry] = {}
-    for path, value, one, place in puts:
-        if void(path, one, place):
-            continue
-        there = merged.get(path)
-        if there is not None and not same(there.value, value):
-            chosen = take.get(path)
-            if chosen not in (there.origin, one.name):
-                text = show_path(path)
-                raise UserError(
-                    f"`{there.origin}` and `{one.name}` put different values at {text} ({describe(there.value)} and "
-                    f"{describe(value)}); choose with --take {text}={there.origin} or --take {text}={one.name}"
-                )
-            if chosen == there.origin:
-                continue
-        merged[path] = Entry(value, one.name)
+    for path, entries in rivals.items():
+        asked = [e for e in entries if e.origin == take.get(path)] or entries
+        other = next((e for e in asked if not same(asked[0].value, e.value)), None)
+        if other is not None:
+            text, first = show_path(path), asked[0]
+            choices = " or ".join(f"--take {text}={name}" for name in dict.fromkeys(e.origin for e in asked))
+            raise UserError(
+                f"`{first.origin}` and `{other.origin}` put different values at {text} ({describe(first.value)} and "
+                f"{describe(other.value)}); choose with {choices}"
+            )
+        if asked:
+            merged[path] = asked[0]
     return merged
 
 
