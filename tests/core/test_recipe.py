@@ -136,6 +136,11 @@ def test_take_where_nobody_puts_is_refused() -> None:
         part("left+wrapped", take={"propose.n": "wrapped"})
 
 
+def test_what_the_user_sets_settles_a_conflict() -> None:
+    assert part("left+right", settings={"propose.n": 3}).n == 3
+    assert part("left+right", settings={"propose": f"{__name__}:Part"}).n == 4
+
+
 def test_the_order_of_the_users_settings_does_not_matter() -> None:
     lines = {"propose.n": 3, "propose": f"{__name__}:Part"}
     for settings in (lines, dict(reversed(lines.items()))):

@@ -167,6 +167,7 @@ class Study:
             one.budget,
             {**settings, **extra},
             test=one.test,
+            evals=one.evals,
             problems=one.problems,
             k=k,
             probes=probes,

@@ -51,6 +51,7 @@ class Claim:
     common  settings of all arms; `arms` what each has beside them: {arm: {"recipe": ..., path: value}}. Our arm is
             `ours`; a baseline without an entry is the recipe of its name.
     tune    configurations tried for every arm on the tuning seeds, the best by `tune_by` being used
+    evals   evaluations on the way, on `problems` of the test split; the last three make the final score
     """
 
     text: str
@@ -64,6 +65,7 @@ class Claim:
     tune_by: str = "test.sampled"
     model: str = "tiny"
     problems: int = 1000
+    evals: int = 10
 
     def __post_init__(self) -> None:
         Budget.parse(self.budget)

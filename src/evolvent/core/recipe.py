@@ -216,11 +216,8 @@ def compile_plan(
             raise UserError(f"`{one.name}` does not say which of several roles it changes; write {names}")
         ordered += [pair for pair in one.placed(role) if pair not in ordered]
     wanted = {parse_path(path): name for path, name in (take or {}).items()}
-    values = _merge(list(_puts(ordered)), wanted)
-    for path, value in (settings or {}).items():
-        key = parse_path(path)
-        values = {p: e for p, e in values.items() if p[: len(key)] != key or (e.origin == USER and p != key)}
-        values[key] = Entry(value, USER)
+    own = {parse_path(path): Entry(value, USER) for path, value in (settings or {}).items()}
+    values = _merge(list(_puts(ordered)), wanted, list(own)) | own
     wraps: dict[Path, list[Site]] = {}
     for role, one in ordered:
         for op in one.ops:
@@ -249,10 +246,13 @@ def _puts(ordered: Iterable[tuple[str, Recipe]]) -> Iterable[tuple[Path, Any, Re
                     yield (*path, name), value, one, place
 
 
-def _merge(puts: Sequence[tuple[Path, Any, Recipe, int]], take: Mapping[Path, str]) -> dict[Path, Entry]:
+def _merge(
+    puts: Sequence[tuple[Path, Any, Recipe, int]], take: Mapping[Path, str], settled: Sequence[Path]
+) -> dict[Path, Entry]:
     """One value a path. A put is void if a descendant, or the same recipe later, puts at its path or above it.
 
-    Where one recipe's part is taken, the fields that the others gave to theirs go with it.
+    Where one recipe's part is taken, the fields that the others gave to theirs go with it. What is put at a path that
+    the user has settled, or below it, does not count.
     """
 
     def void(path: Path, one: Recipe, place: int) -> bool:
@@ -277,6 +277,8 @@ def _merge(puts: Sequence[tuple[Path, Any, Recipe, int]], take: Mapping[Path, st
             rivals[below] = [e for e in rivals[below] if e.origin == name or e.origin not in there]
     merged: dict[Path, Entry] = {}
     for path, entries in rivals.items():
+        if any(path[: len(key)] == key for key in settled):
+            continue
         asked = [e for e in entries if e.origin == take.get(path)] or entries
         other = next((e for e in asked if not same(asked[0].value, e.value)), None)
         if other is not None:
