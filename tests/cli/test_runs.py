@@ -137,6 +137,13 @@ def test_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert list(out.parent.iterdir()) == [out]
 
 
+def test_a_report_where_a_folder_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "there").mkdir()
+    said = call(capsys, "report", "run", "--out", tmp_path / "there", "--store", store_with_runs(), code=2)
+    assert "Is a directory; name another place" in said
+    assert [p.name for p in tmp_path.iterdir()] == ["there"]
+
+
 def test_gc(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     where = ("--store", store)
     planned = data(capsys, "gc", "--keep-last", 0, "--dry-run", *where)
@@ -157,3 +164,9 @@ def test_unknown_runs(command: str, capsys: pytest.CaptureFixture[str]) -> None:
 def test_comparing_a_run_with_none(capsys: pytest.CaptureFixture[str]) -> None:
     where = "--store", store_with_runs()
     assert "unknown run `othr`; did you mean other?" in call(capsys, "compare", "run", "othr", *where, code=2)
+
+
+def test_comparing_a_run_with_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    where = "--store", store_with_runs()
+    assert "at least two different runs" in call(capsys, "compare", "run", "run", *where, code=2)
+    assert "at least two different runs" in call(capsys, "compare", "run", *where, code=2)

@@ -109,3 +109,16 @@ def test_the_unusual_way_to_the_same_answer_is_worth_more() -> None:
 def test_agreement_must_pay() -> None:
     with pytest.raises(UserError, match=r"agree must be above"):
         Majority(agree=0.0).check(None)
+
+
+def upper(t: Trajectory) -> str | None:
+    """Whatever the case; `b` and `c` are written alike, `d` is void."""
+    return {"b": "B", "c": "B", "d": None}.get(t.info["answer"], t.info["answer"])
+
+
+def test_votes_may_be_cast_for_what_an_answer_comes_to() -> None:
+    group, _ = vote("abcaddd", Majority(ballot=upper))
+    assert rewards(group) == [1, 0, 0, 1, 0, 0, 0]
+    group, _ = vote("abcaddb", Majority(ballot=upper))
+    assert rewards(group) == [0, 1, 1, 0, 0, 0, 1]
+    assert group.info["share"] == pytest.approx(3 / 7)

@@ -16,7 +16,7 @@ from evolvent.core.errors import UserError
 from evolvent.core.records import Batch, Change, Group, Problem, Trajectory
 from evolvent.core.step import Step
 from evolvent.guard.gate import ScoreGate
-from evolvent.recipes.policy_gradient.pipo import PolicyImprovement, progress, verified
+from evolvent.recipes.policy_gradient.pipo import PolicyImprovement, progress, unconditional, verified
 
 PROBLEM = Problem("key", (), {})
 
@@ -85,7 +85,7 @@ def told(part: PolicyImprovement, t: int, score: float, advantage: float) -> Ste
 
 def test_the_old_batch_is_verified_by_the_new_rewards_before_the_new_batch_is_learned() -> None:
     book = Notebook()
-    part = PolicyImprovement(book, window=2, loss_scale_neg=0.1)
+    part = PolicyImprovement(book, window=2, loss_scale_neg=0.1, watch=0)
     for t, score in enumerate((0.2, 0.4, 0.5, 0.3)):
         s = told(part, t, score, 1.0 + t)
     # step 2: xi = (0.5 - 0.3) / 0.1 = 2, on step 1's batch; step 3: (0.3 - 0.45) / 0.05 = -3, scaled by 0.1
@@ -104,7 +104,7 @@ def test_the_old_batch_is_verified_by_the_new_rewards_before_the_new_batch_is_le
 
 def test_without_reversal_a_step_back_is_left_alone() -> None:
     book = Notebook()
-    part = PolicyImprovement(book, window=1)
+    part = PolicyImprovement(book, window=1, watch=0)
     for t, score in enumerate((0.4, 0.3, 0.3, 0.9)):
         told(part, t, score, 1.0)
     assert [b[0][0] for b in book.told] == ["fresh", "fresh", "fresh", "verified", "fresh"]
@@ -112,7 +112,7 @@ def test_without_reversal_a_step_back_is_left_alone() -> None:
 
 def test_a_step_without_a_batch_has_nothing_to_verify() -> None:
     book = Notebook()
-    part = PolicyImprovement(book, window=1)
+    part = PolicyImprovement(book, window=1, watch=0)
     told(part, 0, 0.2, 1.0)
     s = Step(1, role=None, groups=[Group(PROBLEM, [row(8, 0.9)])])  # type: ignore[arg-type]
     part.tell([], s)
@@ -122,7 +122,7 @@ def test_a_step_without_a_batch_has_nothing_to_verify() -> None:
 
 
 def test_it_needs_groups() -> None:
-    part = PolicyImprovement(Notebook(), window=1)
+    part = PolicyImprovement(Notebook(), window=1, watch=0)
     part.old, part.means = Batch([row(0)], np.ones(1, np.float32)), [0.0]
     with pytest.raises(UserError, match="group of every row"):
         told(part, 1, 1.0, 1.0)
@@ -162,6 +162,46 @@ def test_the_extra_update_is_the_clipped_surrogate_with_c_for_advantages() -> No
     assert all(torch.equal(a, b) for a, b in zip(weights(made), weights(by_hand), strict=True))
     assert not all(torch.equal(a, b) for a, b in zip(between, weights(by_hand), strict=True))
     assert made.policy.version == 3
+
+
+def gap(made: Any, batch: Batch) -> float:
+    """A-weighted mean log-prob of the rows' tokens, row by row through the whole model."""
+    total = 0.0
+    for t, weight in zip(batch.rows, batch.weight, strict=True):
+        with torch.no_grad():
+            tokens = torch.from_numpy(t.tokens[None].astype(np.int64))
+            logits = made.policy.model.head(made.policy.model(tokens))[0]
+        logprob = torch.log_softmax(logits.float(), -1)[:-1].gather(1, tokens[0, 1:, None])
+        total += float(weight) * float(logprob[:, 0].numpy()[t.mask[1:]].mean())
+    return total / float(np.abs(np.asarray(batch.weight)).sum())
+
+
+def test_how_far_the_second_look_went_along_is_measured() -> None:
+    made = build("pipo", learn__policy_improvement__loss_scale_neg=0.5, learn__policy_improvement__watch=10_000)
+    (first,) = steps(made.system, 1)
+    before = gap(made, first.batches[0])
+    inner = made.system.parts["learn.policy_improvement"].inner
+    after: list[float] = []
+    tell = inner.tell
+
+    def watched(batches: Sequence[Batch], s: Step) -> list[Change]:
+        changes = tell(batches, s)
+        after.append(gap(made, first.batches[0]))
+        return changes
+
+    inner.tell = watched
+    (second,) = steps(made.system, 1)
+    xi = second.metrics["pipo/xi"]
+    assert abs(after[0] - before) > 1e-3
+    assert second.metrics["pipo/along"] == pytest.approx(np.sign(xi) * (after[0] - before), abs=1e-5)
+
+
+def test_a_second_look_without_verification_goes_on_whatever_came_of_it() -> None:
+    book = Notebook()
+    part = PolicyImprovement(book, unconditional, window=1, watch=0)
+    for t, score in enumerate((0.4, 0.3, 0.9)):
+        told(part, t, score, 1.0)
+    assert [b[0] for b in book.told][1::2] == [("verified", 1.0, [1.0, -1.0])] * 2
 
 
 def test_dropping_it_leaves_one_update_a_step() -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -24,6 +25,7 @@ from evolvent.lineage.rollback import go_back
 from evolvent.lineage.runs import list_runs
 from evolvent.lineage.store import Store
 from evolvent.run.assemble import assemble
+from evolvent.run.result import Progress
 from evolvent.run.session import Session, check_name
 from evolvent.run.session import begin as begin_run
 from evolvent.run.spec import RunSpec
@@ -172,6 +174,44 @@ def test_a_target_ends_the_run(tmp_path: Path) -> None:
     assert len(view.steps) == SETTINGS["gate.every"]
 
 
+def test_a_target_is_of_the_role_that_works_on_the_task(tmp_path: Path) -> None:
+    """Metrics have the role before their names where there are several; the display is told the main role's too."""
+    seen: list[Progress] = []
+    result = ev.run(
+        "proposer-solver",
+        "countdown:2x20",
+        budget="3 steps",
+        settings={
+            "proposer/propose.problems": 2,
+            "solver/propose.problems": 4,
+            "proposer/gate.every": 0,
+            "solver/gate.every": 1,
+        },
+        store=tmp_path / "runs",
+        watch=seen.append,
+        target=0.0,
+        final=False,
+    )
+    assert result.reached
+    assert "gate/accuracy" in seen[-1].metrics
+
+
+def test_bad_input_from_python_leaves_nothing(tmp_path: Path) -> None:
+    for bad in ({"recipe": "grppo"}, {"budget": "5"}, {"target": 2.0}, {"name": "a/b"}, {"logs": ("no",)}):
+        with pytest.raises(UserError):
+            ev.run(**{"task": "arith:1x1", "model": str(small_model()), "store": tmp_path / "runs", **bad})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_locked_store_leaves_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Store(tmp_path / "runs").close()
+    with sqlite3.connect(tmp_path / "runs/store.db", isolation_level=None) as other:
+        before = sorted(p.name for p in (tmp_path / "runs").iterdir() if p.is_dir())
+        other.execute("BEGIN EXCLUSIVE")
+        assert "another process keeps it locked" in refused(command(tmp_path / "runs", steps=2), capsys)
+    assert sorted(p.name for p in (tmp_path / "runs").iterdir() if p.is_dir()) == before
+
+
 @pytest.mark.parametrize("name", ["", "..", "a/b", "last", "objects", "-x", "a b", "x" * 101, "é"])
 def test_names_that_no_run_can_have(name: str) -> None:
     with pytest.raises(UserError, match="cannot name a run"):
@@ -256,6 +296,7 @@ def test_the_python_interface(tmp_path: Path) -> None:
     assert result.name == "grpo-arith-1"
     assert [p.t for p in seen] == [1, 2, 3]
     assert len(result.curve("outcome")) == 3
+    assert result.curves["outcome"] == result.curve("outcome")
     assert result.ledger.of("steps") == 3
     lines = [json.loads(x) for x in (result.folder / "metrics.jsonl").read_text().splitlines()]
     assert [x["outcome"] for x in lines] == [y for _, y in result.curve("outcome")]

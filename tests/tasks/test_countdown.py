@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evolvent.core.errors import UserError
+from evolvent.core.records import Problem, Trajectory
 from evolvent.tasks.base import SPLITS, split_of
-from evolvent.tasks.countdown import TARGETS, Countdown, evaluate, solutions, solves, steps
+from evolvent.tasks.countdown import TARGETS, Countdown, evaluate, reached, solutions, solves, steps
 
 few = st.lists(st.integers(1, 20), min_size=2, max_size=3)
 
@@ -164,3 +165,22 @@ def test_the_plain_wording_wants_a_tag() -> None:
 def test_levels_that_there_are_not(level: str) -> None:
     with pytest.raises(UserError, match="has no level"):
         Countdown((level,))
+
+
+@pytest.mark.parametrize(
+    ("answer", "wanted"),
+    [
+        ("3*5+7", "22"),
+        ("7+5*3", "22"),
+        ("3+5+7", "15"),
+        ("7/5/3", "7/15"),
+        ("3*5", None),
+        ("3*5+7+7", None),
+        (None, None),
+    ],
+)
+def test_a_vote_is_for_the_value_of_an_expression_of_the_given_numbers(answer: str | None, wanted: str | None) -> None:
+    problem = Problem("key", (), {"numbers": [3, 5, 7], "target": 99})
+    empty = np.zeros(0, np.int32)
+    row = Trajectory(0, problem, empty, empty.astype(bool), empty.astype(np.float32), info={"answer": answer})
+    assert reached(row) == wanted

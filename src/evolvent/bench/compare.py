@@ -151,6 +151,9 @@ def seed_model(model: str, seed: int) -> str:
 
 def compare_runs(views: Sequence[RunView]) -> list[dict[str, Any]]:
     """Finished runs side by side; refused unless task, model and budget are the same (controls are exempt)."""
+    names = [v.name for v in views]
+    if len(set(names)) < max(2, len(names)):
+        raise UserError("compare needs at least two different runs; `evolvent runs` lists them")
     for key in ("task", "model", "budget"):
         values = {v.spec[key] for v in views if v.spec["recipe"] != "no-change"}
         if len(values) > 1:
@@ -159,9 +162,12 @@ def compare_runs(views: Sequence[RunView]) -> list[dict[str, Any]]:
                 f"these runs have unequal {key}s ({listed}), so they are not ranked; "
                 "run them alike, or `evolvent diff` them"
             )
-    unfinished = [v.name for v in views if "evolved" not in v.evaluations]
-    if unfinished:
-        raise UserError(f"run {unfinished[0]} has no final evaluation; `evolvent resume {unfinished[0]}` finishes it")
+    for v in views:
+        if "evolved" not in v.evaluations:
+            remedy = f"`evolvent resume {v.name}` finishes it"
+            if v.status == "finished":
+                remedy = f"`evolvent resume {v.name} --final --budget ...` with a larger budget measures it"
+            raise UserError(f"run {v.name} has no final evaluation; {remedy}")
     return [
         {"run": v.name, "recipe": v.spec["recipe"], "seed": v.spec["seed"], **v.evaluations["evolved"]["evaluation"]}
         for v in views

@@ -8,13 +8,16 @@ from typing import Any
 
 import click
 
+from evolvent.cli import complete
 from evolvent.cli.options import emit, json_option, open_store, pairs, store_option
 from evolvent.core.errors import UserError, unknown
 
+PICTURES = (".png", ".svg", ".pdf")
+
 
 @click.command()
-@click.argument("arms", nargs=-1, required=True)
-@click.option("--task", "-t", help="the task that all arms train on")
+@click.argument("arms", nargs=-1, required=True, shell_complete=complete.recipes)
+@click.option("--task", "-t", help="the task that all arms train on", shell_complete=complete.tasks)
 @click.option("--test", default="", help="the task that they are tested on, if another (its test split)")
 @click.option(
     "--model", "-m", default="tiny", show_default=True, help="`tiny` takes its four checkpoints in turn, seed by seed"
@@ -57,6 +60,10 @@ def compare(
     from evolvent.tasks.registry import load_task
 
     console = Console(stderr=True, highlight=False)
+    if Path(picture).suffix not in PICTURES or not Path(picture).parent.is_dir():
+        raise UserError(
+            f"cannot draw {picture}; name a file in a folder that is there, ending in {', '.join(PICTURES)}"
+        )
     if task is None:
         if (Path(store_) / "store.db").is_file():
             store = open_store(store_)
@@ -152,7 +159,7 @@ def show(interval: Any) -> str:
 
 
 @click.command()
-@click.argument("names", nargs=-1)
+@click.argument("names", nargs=-1, shell_complete=complete.recipes)
 @click.option(
     "--stale", "only_stale", is_flag=True, help="name the evidence that a change of code or models has invalidated"
 )

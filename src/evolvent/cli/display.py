@@ -83,10 +83,10 @@ class Display:
             self.last_line = now
             self.console.print(self.line(p, now), highlight=False)
 
-    def rate(self) -> float:
-        """Sampled tokens per second over the last steps, everything else included."""
+    def rate(self) -> str:
+        """Sampled tokens per second over the last steps, everything else included; nothing before the second step."""
         (t0, n0), (t1, n1) = self.recent[0], self.recent[-1]
-        return (n1 - n0) / (t1 - t0) if t1 > t0 else 0.0
+        return f"{(n1 - n0) / (t1 - t0):,.0f} tokens/s " if t1 > t0 else ""
 
     def eta(self, p: Progress, now: float) -> float:
         """Seconds left, at the pace so far."""
@@ -99,7 +99,7 @@ class Display:
         score = f" score {mean(self.scores[-10:]):.3f}" if self.scores else ""
         errors = f" errors {p.metrics['errors']:.0f}" if p.metrics.get("errors") else ""
         return (
-            f"step {p.t} ({p.share:.0%} of {self.budget}){score}{gate}{errors} {self.rate():,.0f} tokens/s "
+            f"step {p.t} ({p.share:.0%} of {self.budget}){score}{gate}{errors} {self.rate()}"
             f"elapsed {duration(p.seconds)} left {duration(self.eta(p, now))}"
         )
 
@@ -115,9 +115,8 @@ class Display:
             table.add_row("groups without signal", f"{flat:.0%}")
         if p.metrics.get("errors"):
             table.add_row("[red]errors this step", f"{p.metrics['errors']:.0f} (left out of the update)")
-        table.add_row(
-            "speed", f"{self.rate():,.0f} tokens/s   elapsed {duration(p.seconds)}   left {duration(self.eta(p, now))}"
-        )
+        times = f"elapsed {duration(p.seconds)}   left {duration(self.eta(p, now))}"
+        table.add_row("speed", "   ".join(filter(None, (self.rate().strip(), times))))
         return table
 
 

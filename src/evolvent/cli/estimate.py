@@ -12,9 +12,10 @@ from evolvent.cli.options import emit
 from evolvent.core.errors import UserError
 from evolvent.core.ledger import Budget
 from evolvent.core.role import find_field
+from evolvent.core.step import Step
 from evolvent.models.memory import Memory, estimate, shortage, size, total
 from evolvent.run.assemble import Assembled
-from evolvent.run.final import GATE_PROBLEMS, TEST_PROBLEMS
+from evolvent.run.final import GATE_PROBLEMS, SAMPLES, TEST_PROBLEMS
 
 HOPELESS = 2.0  # times the memory that there is: more than the estimate can be wrong by
 
@@ -72,8 +73,16 @@ def print_requests(assembled: Assembled, as_json: bool) -> None:
     click.echo("No answer was asked for, and nothing was written.")
 
 
-def print_estimate(assembled: Assembled, as_json: bool) -> None:
-    """Measure one step and scale it to the budget."""
+def measuring(done: list[Step], sampled: float) -> dict[str, int]:
+    """Tokens and seconds of the measurements before and after, at the pace and length of a step's rollouts."""
+    rollouts = sum(s.metrics.get("trajectories", 0.0) for s in done) or 1.0
+    seconds = sum(s.metrics.get("seconds/rollout", 0.0) + s.metrics.get("seconds/judge", 0.0) for s in done)
+    scale = 2 * (1 + SAMPLES) * (TEST_PROBLEMS + GATE_PROBLEMS) / rollouts
+    return {"tokens_sampled": round(scale * sampled), "seconds": round(scale * seconds)}
+
+
+def print_estimate(assembled: Assembled, as_json: bool, final: bool | None = True) -> None:
+    """Measure one step and scale it to the budget; the test split's cost (if `final`) from its rollouts."""
     if not assembled.policy.size:
         print_requests(assembled, as_json)
         return
@@ -81,7 +90,7 @@ def print_estimate(assembled: Assembled, as_json: bool) -> None:
     spec, system = assembled.spec, assembled.system
     budget = Budget.parse(spec.budget)
     begun = time.perf_counter()
-    system.step()
+    done = system.step()
     seconds = time.perf_counter() - begun
     spent = system.ledger.spent["method"]
     if not spent[budget.unit]:
@@ -98,7 +107,7 @@ def print_estimate(assembled: Assembled, as_json: bool) -> None:
         "tokens_trained": round(steps * spent["trained"]),
         "verifier_calls": round(steps * spent["verifier_calls"]),
         "seconds": round(steps * seconds),
-        "final_measurements": f"{2 * 17 * TEST_PROBLEMS + 2 * 17 * GATE_PROBLEMS} rollouts beside",
+        "measuring": measuring(done, spent["sampled"]) if final is not False else None,
         "peak_memory_bytes": memory.peak,
         "disk_bytes": memory.checkpoint + versions * weights,
     }
@@ -110,7 +119,10 @@ def print_estimate(assembled: Assembled, as_json: bool) -> None:
     click.echo(f"  tokens sampled   {measured['tokens_sampled']:,}")
     click.echo(f"  tokens trained   {measured['tokens_trained']:,}")
     click.echo(f"  verifier calls   {measured['verifier_calls']:,}")
-    click.echo(f"  time             {duration(measured['seconds'])}, and the measurements at start and end")
+    click.echo(f"  time             {duration(measured['seconds'])}")
+    if beside := measured["measuring"]:
+        rest = f"{beside['tokens_sampled']:,} tokens, {duration(beside['seconds'])} (not with --no-final)"
+        click.echo(f"  start and end    measured on the test split: {rest}")
     click.echo(f"  memory           {size(memory.peak)} at most, beside the libraries")
     click.echo(f"  disk             {size(measured['disk_bytes'])}: a checkpoint and {versions} versions")
     if warning:

@@ -57,6 +57,9 @@ COMMANDS = {
     "completion": ("make:completion", "print the script for shell completion", "Make your own"),
 }
 
+FULL = (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT)  # what the system says where nothing can be written
+ODD_PLACE = (errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ENOTEMPTY, errno.EEXIST)
+
 
 class Commands(click.Group):
     """A group that imports a command when it is called."""
@@ -112,9 +115,13 @@ def main(args: list[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except OSError as reason:
-        if reason.errno not in (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT):
-            raise
-        fail(f"cannot write {reason.filename or 'a file'}: {reason.strerror}; free some space or use another folder")
+        if reason.errno in FULL:
+            fail(
+                f"cannot write {reason.filename or 'a file'}: {reason.strerror}; free some space or use another folder"
+            )
+        if reason.errno in ODD_PLACE and reason.filename:
+            fail(f"cannot use {reason.filename}: {reason.strerror}; name another place")
+        raise
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import builtins
+import keyword
 import os
 import re
+import shlex
 import time
 from pathlib import Path
 
 import click
 
+from evolvent.cli import complete
 from evolvent.cli.options import emit, json_option
 from evolvent.core.errors import UserError
 
@@ -23,9 +27,9 @@ import itertools
 
 def problems():
     """Rows with a `prompt`, no two the same; the other columns are handed to `reward` by name."""
-    for letters in itertools.permutations("abcdefgh", 3):
+    for letters in itertools.islice(itertools.permutations("abcdefgh"), 0, None, 20):
         word = "".join(letters)
-        yield {{"prompt": f"{{word}}:", "answer": word[::-1]}}
+        yield {{"prompt": f"rev {{word}}=", "answer": word[::-1]}}
 
 
 def reward(completion, answer):
@@ -37,6 +41,7 @@ def gold(answer):
     """A right answer, so that `evolvent audit` can check that it scores 1 (may be left out)."""
     return answer
 '''
+IMPORTED = ("np", "claim", "down", "up", "put", "recipe")  # names in the file of a recipe
 RECIPE = '''"""{title}: say in one line what it does.
 
 Source, with the formula as it stands there:
@@ -76,7 +81,7 @@ def better_than_the_group(advantages: np.ndarray) -> np.ndarray:
 
 
 @click.command()
-@click.argument("task")
+@click.argument("task", shell_complete=complete.tasks)
 @click.option("--problems", default=64, show_default=True, help="problems that every check looks at")
 @json_option
 def audit(task: str, problems: int, as_json: bool) -> None:
@@ -118,11 +123,14 @@ def new(kind: str, file: str) -> None:
         raise UserError(f"{file} exists already; choose another name")
     if not path.parent.is_dir():
         raise UserError(f"there is no folder {path.parent}; make it first")
-    variable = re.sub(r"\W+", "_", path.stem).strip("_").lower() or "mine"
+    variable = re.sub(r"\W+", "_", path.stem, flags=re.ASCII).strip("_").lower() or "mine"
+    taken = {*dir(builtins), *(n.replace("-", "_") for n in complete.recipe_names()), *IMPORTED}
+    if keyword.iskeyword(variable) or variable[0].isdigit() or variable in taken:
+        variable = f"my_{variable}"
     name = variable.replace("_", "-")
     title = name.replace("-", " ").capitalize()
     text = TASK if kind == "task" else RECIPE
-    path.write_text(text.format(file=file, name=name, variable=variable, title=title))
+    path.write_text(text.format(file=shlex.quote(file), name=name, variable=variable, title=title))
     click.echo(f"wrote {file}; its first lines say what to do next")
 
 

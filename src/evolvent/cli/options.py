@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import os
@@ -45,7 +46,9 @@ def emit(data: Any) -> None:
 
 
 def finite(data: Any) -> Any:
-    """The same data with null for numbers that JSON does not know: nan and the infinities."""
+    """The same data as JSON knows it: records as objects, null for nan and the infinities."""
+    if dataclasses.is_dataclass(data) and not isinstance(data, type):
+        data = dataclasses.asdict(data)
     if isinstance(data, dict):
         return {k: finite(v) for k, v in data.items()}
     if isinstance(data, list | tuple):

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from evolvent.cli import complete
 from evolvent.cli.config import config_option
 from evolvent.cli.options import STORE, emit, json_option, open_store, pairs, store_option, use_threads
 from evolvent.core.secrets import redact
@@ -39,9 +40,14 @@ def live_options(command: Any) -> Any:
 
 
 @click.command()
-@click.argument("recipe", default="grpo")
+@click.argument("recipe", default="grpo", shell_complete=complete.recipes)
 @click.option(
-    "--task", "-t", default="countdown", show_default=True, help="levels after a colon: arith:2x3-chain, my_task.py"
+    "--task",
+    "-t",
+    default="countdown",
+    show_default=True,
+    help="levels after a colon: arith:2x3-chain, my_task.py",
+    shell_complete=complete.tasks,
 )
 @click.option(
     "--model",
@@ -49,6 +55,7 @@ def live_options(command: Any) -> Any:
     default="tiny",
     show_default=True,
     help="a seed model, the folder or hub id of a Hugging Face model, http://host/v1#name",
+    shell_complete=complete.models,
 )
 @click.option(
     "--budget",
@@ -104,13 +111,13 @@ def start(spec: Any, options: dict[str, Any]) -> int:
     """Check, assemble, and run with a display; the exit code."""
     from evolvent.core.ledger import Budget
 
-    budget = Budget.parse(spec.budget)
+    Budget.parse(spec.budget)
     use_threads(options["threads"], options["model"])
     from evolvent.cli.display import Display
     from evolvent.lineage.replies import Replies
     from evolvent.run.assemble import assemble
-    from evolvent.run.check import refuse_endless, refuse_too_long, refuse_unsound
-    from evolvent.run.session import Session, check_name, check_options
+    from evolvent.run.check import refuse_unsound
+    from evolvent.run.session import Session, check_name, check_options, refuse_hopeless
 
     how = _session_options(options)
     if options["name"] is not None:
@@ -119,10 +126,9 @@ def start(spec: Any, options: dict[str, Any]) -> int:
     from evolvent.cli.estimate import memory_warning, print_estimate
 
     assembled = assemble(spec, Replies())
-    refuse_endless(assembled, budget)
-    refuse_too_long(assembled)
+    refuse_hopeless(assembled, how["target"])
     if options["dry_run"]:
-        print_estimate(assembled, options["as_json"])
+        print_estimate(assembled, options["as_json"], how["final"])
         return 0
     if warning := memory_warning(assembled):
         click.echo(f"evolvent: {warning}", err=True)
@@ -178,7 +184,7 @@ def finish(result: Any, store: Any, options: dict[str, Any]) -> int:
 
 
 @click.command()
-@click.argument("name", metavar="RUN")
+@click.argument("name", metavar="RUN", shell_complete=complete.runs)
 @click.option("--budget", "-b", help="a larger budget than the run began with")
 @live_options
 def resume(name: str, budget: str | None, **options: Any) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from evolvent.cli import complete
 from evolvent.cli.options import emit, json_option, open_store, store_option
 
 
@@ -97,7 +98,7 @@ def runs(store_: str, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("run")
+@click.argument("run", shell_complete=complete.runs)
 @store_option
 @json_option
 def lineage(run: str, store_: str, as_json: bool) -> None:
@@ -175,8 +176,8 @@ def version_line(row: dict[str, Any], measured: dict[str, int], evaluations: dic
 
 
 @click.command()
-@click.argument("a")
-@click.argument("b")
+@click.argument("a", shell_complete=complete.runs)
+@click.argument("b", shell_complete=complete.runs)
 @store_option
 @json_option
 def diff(a: str, b: str, store_: str, as_json: bool) -> None:
@@ -239,7 +240,7 @@ def interval(value: Any, signed: bool = False) -> str:
 
 
 @click.command()
-@click.argument("run")
+@click.argument("run", shell_complete=complete.runs)
 @click.argument("version", type=int)
 @store_option
 @json_option
@@ -262,7 +263,7 @@ def rollback(run: str, version: int, store_: str, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("run")
+@click.argument("run", shell_complete=complete.runs)
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--version", "number", type=int, help="a version of `evolvent lineage RUN` (default: the head)")
 @click.option("--adapter", is_flag=True, help="only the LoRA adapter, in PEFT's format")
@@ -285,7 +286,7 @@ def export(run: str, folder: Path, number: int | None, adapter: bool, role: str 
 
 
 @click.command()
-@click.argument("run")
+@click.argument("run", shell_complete=complete.runs)
 @click.option("--open", "show", is_flag=True, help="show it in the browser")
 @click.option("--out", type=click.Path(path_type=Path), help="where to write it (default: in the run's folder)")
 @store_option

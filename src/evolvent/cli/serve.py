@@ -6,12 +6,13 @@ import os
 
 import click
 
+from evolvent.cli import complete
 from evolvent.cli.options import open_store, store_option, use_threads
 from evolvent.core.errors import UserError
 
 
 @click.command()
-@click.argument("subject", metavar="RUN|MODEL")
+@click.argument("subject", metavar="RUN|MODEL", shell_complete=complete.runs_and_models)
 @click.option("--version", "number", type=int, help="a version of the run (default: its head)")
 @click.option("--host", default="127.0.0.1", show_default=True, help="address to listen on; others can reach 0.0.0.0")
 @click.option("--port", default=8000, show_default=True)

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from evolvent.cli import complete
 from evolvent.cli.options import emit, json_option
 from evolvent.core.errors import UserError, unknown
 
@@ -52,7 +53,7 @@ def list_(family: str | None, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("composition")
+@click.argument("composition", shell_complete=complete.recipes)
 @click.option("--set", "-s", "settings", multiple=True, metavar="PATH=VALUE", help="show it with these values")
 @click.option("--take", multiple=True, metavar="PATH=RECIPE", help="whose value to take where recipes differ")
 @click.option("--profile", default="tiny", show_default=True, help="the small-scale values to show beside the paper's")
@@ -116,7 +117,7 @@ def print_recipe(data: dict[str, Any]) -> None:
 
 
 @click.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=complete.tasks)
 @json_option
 def tasks(name: str | None, as_json: bool) -> None:
     """The tasks, their levels, and a problem of each.
@@ -171,7 +172,7 @@ def tasks(name: str | None, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=complete.models)
 @json_option
 def models(name: str | None, as_json: bool) -> None:
     """The seed models: size, what they were trained on, and how well they do.
@@ -188,7 +189,7 @@ def models(name: str | None, as_json: bool) -> None:
     if name is not None:
         name = "tiny-0" if name == "tiny" else name
         if name not in found:
-            raise unknown("seed model", name, found, "seed models: " + ", ".join(found))
+            raise unknown("seed model", name, ["tiny", *found], "seed models: " + ", ".join(found))
         card = SEEDS / name / ("card.json" if as_json else "README.md")
         if not card.is_file():
             raise UserError(f"{name} has no card; `evolvent pretrain` writes one")

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from evolvent.cli import complete
 from evolvent.cli.options import emit, json_option, open_store, store_option
 from evolvent.core.errors import UserError, nearest
 
@@ -23,7 +24,7 @@ class Speaker:
 
 
 @click.command(name="try")
-@click.argument("run_or_model", metavar="RUN_OR_MODEL")
+@click.argument("run_or_model", metavar="RUN_OR_MODEL", shell_complete=complete.runs_and_models)
 @click.option("--problems", "-n", type=click.IntRange(1), help="take so many problems that training never saw")
 @click.option("--task", "-t", help="the task that problems and tools come from (default: the run's)")
 @click.option("--temperature", type=click.FloatRange(0, 100), default=0.0, show_default=True, help="0 is greedy")

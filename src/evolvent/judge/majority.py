@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from evolvent.core.errors import UserError, VerifierError
-from evolvent.core.records import Group
+from evolvent.core.records import Group, Trajectory
 from evolvent.core.step import Step
 from evolvent.judge.verify import verify
 from evolvent.learn.credit import with_signal
@@ -21,6 +21,11 @@ from evolvent.learn.supervised import best, correct
 LABELLED = (with_signal, correct, best, right_and_wrong)  # what looks at the verifier's outcome
 
 
+def answered(t: Trajectory) -> str | None:
+    """The answer as the task reads it."""
+    return t.info["answer"]
+
+
 @dataclass
 class Majority:
     """Reward `majority`: `agree` for the answer that most of the group gave, `differ` for others (TTRL, 2504.16084).
@@ -29,10 +34,14 @@ class Majority:
     (mean verdict) and `vote/right` (share of groups that elected a right answer); it is no reward and nothing learns
     from it. `vote/share` is the mean share of votes that the winner got. Ties go to the answer that came first; a
     completion without an answer has no vote and never agrees.
+
+    `ballot` says what a trajectory votes for, where several ways of writing one answer should count together, as in
+    `evolvent.tasks.countdown:reached`; None is no vote.
     """
 
     agree: float = 1.0
     differ: float = 0.0
+    ballot: Callable[[Trajectory], str | None] = answered
 
     def check(self, system: Any) -> None:
         """Agreement must pay, and nothing beside this judge may want an outcome."""
@@ -63,11 +72,12 @@ class Majority:
 
     def vote(self, group: Group) -> None:
         """Reward the winner's voters; `info["accepted"]` says who they are."""
-        votes = Counter(t.info["answer"] for t in group.valid if t.info["answer"] is not None)
+        ballots = [self.ballot(t) for t in group.valid]
+        votes = Counter(b for b in ballots if b is not None)
         winner, count = votes.most_common(1)[0] if votes else (None, 0)
         group.info["elected"], group.info["share"] = winner, count / max(1, len(group.valid))
-        for t in group.valid:
-            t.info["accepted"] = winner is not None and t.info["answer"] == winner
+        for t, ballot in zip(group.valid, ballots, strict=True):
+            t.info["accepted"] = winner is not None and ballot == winner
             t.reward("majority", self.agree if t.info["accepted"] else self.differ, "vote")
 
 

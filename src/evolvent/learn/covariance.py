@@ -6,16 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 
 from evolvent.core.errors import UserError
 from evolvent.core.records import Batch, Change, Trajectory
 from evolvent.core.role import Role
 from evolvent.core.step import Learn, Step
 from evolvent.engine.base import Actor
-from evolvent.learn.forward import pack, padded, token_logprobs
-
-MICRO_TOKENS = 8192
+from evolvent.learn.forward import rescored
 
 
 @dataclass
@@ -73,22 +70,12 @@ class ClipCov:
 
     def logprobs(self, rows: Sequence[Trajectory]) -> list[np.ndarray]:
         """Log-probs under the present policy: as sampled where it was the sampler, else from a forward pass."""
-        policy = self.role.policy
         found = [t.logprob for t in rows]
-        stale = [i for i, t in enumerate(rows) if t.version != policy.version]
+        stale = [i for i, t in enumerate(rows) if t.version != self.role.policy.version]
         if not stale:
             return found
-        policy.activate(self.role.adapter)
-        lengths = np.array([len(t.tokens) for t in rows])
-        with torch.no_grad():
-            for part in pack([np.array([i]) for i in stale], lengths, MICRO_TOKENS):
-                tokens, mask, _, heat = padded([rows[i] for i in part], policy.format.pad, policy.device)
-                values = token_logprobs(policy, tokens, mask, heat)[0].cpu().numpy()
-                for i, row in zip(part, values, strict=True):
-                    found[i] = np.zeros(lengths[i], np.float32)
-                    end = min(lengths[i], len(row))
-                    found[i][:end] = row[:end]
-                self.role.ledger.charge(prefilled=int(lengths[part].sum()))
+        for i, values in zip(stale, rescored(self.role, [rows[i] for i in stale]), strict=True):
+            found[i] = values
         return found
 
 

@@ -10,7 +10,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from evolvent.core.records import Trajectory
+from evolvent.core.role import Role
 from evolvent.models.policy import LOGIT_CHUNK, Policy
+
+MICRO_TOKENS = 8192  # of a pass without gradients
 
 
 def token_logprobs(
@@ -105,3 +108,19 @@ def padded(
     heat = np.array([t.temperature or 1.0 for t in rows], np.float32)
     to = [torch.from_numpy(a).to(device) for a in (tokens, mask, old, heat)]
     return to[0], to[1], to[2], to[3]
+
+
+@torch.no_grad()
+def rescored(role: Role, rows: Sequence[Trajectory], micro_tokens: int = MICRO_TOKENS) -> list[np.ndarray]:
+    """Log-probs of every row's tokens under the policy as it is now, 0 where others wrote; charged as prefilled."""
+    policy = role.policy
+    policy.activate(role.adapter)
+    lengths = np.array([len(t.tokens) for t in rows])
+    found = [np.zeros(n, np.float32) for n in lengths]
+    for part in pack([np.array([i]) for i in range(len(rows))], lengths, micro_tokens):
+        tokens, mask, _, heat = padded([rows[i] for i in part], policy.format.pad, policy.device)
+        for i, row in zip(part, token_logprobs(policy, tokens, mask, heat)[0].cpu().numpy(), strict=True):
+            end = min(lengths[i], len(row))
+            found[i][:end] = row[:end]
+        role.ledger.charge(prefilled=int(lengths[part].sum()))
+    return found

@@ -13,7 +13,7 @@ from evolvent.core.records import Batch
 from evolvent.core.role import Role
 from evolvent.core.step import Step
 from evolvent.learn.fit import Fit, Prepared
-from evolvent.learn.forward import pack, padded, token_logprobs
+from evolvent.learn.forward import MICRO_TOKENS, rescored
 from evolvent.learn.objective import (
     Aggregate,
     Correction,
@@ -78,20 +78,8 @@ class PolicyGradient(Fit):
         """With an off-policy correction, log-probs under the policy before the updates are recomputed."""
         view = super().prepare(batch, s)
         if self.correction is not uncorrected:
-            view.old = self._recompute(view)
+            view.old = rescored(self.role, view.batch.rows, self.micro_tokens or MICRO_TOKENS)
         return view
-
-    @torch.no_grad()
-    def _recompute(self, view: Prepared) -> list[np.ndarray]:
-        policy = self.role.policy
-        found: list[np.ndarray] = [np.zeros(0, np.float32)] * len(view.batch.rows)
-        for rows in pack(view.units, view.lengths, self.micro_tokens or 8192):
-            tokens, mask, _, heat = padded([view.batch.rows[i] for i in rows], policy.format.pad, policy.device)
-            logprob = token_logprobs(policy, tokens, mask, heat)[0].cpu().numpy()
-            for i, row in enumerate(rows):
-                found[row] = logprob[i]
-            self.role.ledger.charge(prefilled=int(view.lengths[rows].sum()))
-        return found
 
     def loss(self, k: Tokens) -> Tensor:
         """See the class."""

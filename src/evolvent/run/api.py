@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from evolvent.lineage.store import Store
 from evolvent.run.session import Progress, Result, begin
 from evolvent.run.spec import RunSpec
 
@@ -37,4 +36,4 @@ def run(
         recipe, task, model, budget, seed, dict(settings or {}), dict(take or {}), profile, device, dtype, engine
     )
     extra = {"watch": watch} if watch else {}
-    return begin(spec, Store(Path(store)), name, **extra, **options)
+    return begin(spec, Path(store), name, **extra, **options)

@@ -56,6 +56,24 @@ def refuse_endless(assembled: Assembled, budget: Budget) -> None:
         raise UserError(f"a budget of {budget} would never be used up, since {why}; give steps, tokens or minutes")
 
 
+def refuse_aimless(assembled: Assembled, budget: Budget, target: float | None) -> None:
+    """`UserError` if there is a target, and the gate measures no accuracy that could reach it within the budget."""
+    if target is None:
+        return
+    gate = assembled.main_role.slots.get("gate")
+    every = getattr(gate, "every", 1) if gate else 0  # a gate of the user's own may look at every step
+    if not every:
+        raise UserError(
+            f"a target of {target:g} would never be reached, since the gate measures no accuracy; leave out --target, "
+            "or let it measure, as with --set gate.every=25"
+        )
+    if budget.unit == "steps" and budget.amount < every:
+        raise UserError(
+            f"a target of {target:g} would never be looked at, since the gate measures every {every} steps and the "
+            f"budget is {budget}; --set gate.every=1 looks at every step"
+        )
+
+
 def refuse_too_long(assembled: Assembled) -> None:
     """`UserError` if a prompt of the task leaves the model no room to answer."""
     task, policy = assembled.task, assembled.policy

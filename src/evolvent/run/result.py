@@ -49,6 +49,15 @@ class Result:
         """What was spent."""
         return self.assembled.system.ledger
 
+    @property
+    def curves(self) -> dict[str, list[tuple[int, float]]]:
+        """(step, value) of every metric; names have the role before them where there are several."""
+        found: dict[str, list[tuple[int, float]]] = {}
+        for t, step in sorted(self.view.steps.items()):
+            for name, value in flat(step["roles"]).items():
+                found.setdefault(name, []).append((t, value))
+        return found
+
     def curve(self, metric: str = "outcome", role: str = "") -> list[tuple[int, float]]:
         """(step, value) of a metric."""
         return self.view.curve(metric, role)

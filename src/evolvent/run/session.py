@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import json
 import re
+import shutil
 import signal
 import threading
 import time
@@ -31,7 +32,7 @@ from evolvent.lineage.runs import RunView, free_name, read_run, run_names
 from evolvent.lineage.store import Store
 from evolvent.lineage.versions import chosen, load_assembled, place, read_weights, store_weights
 from evolvent.run.assemble import Assembled, assemble
-from evolvent.run.check import fingerprint, refuse_changed, refuse_endless, refuse_too_long
+from evolvent.run.check import fingerprint, refuse_aimless, refuse_changed, refuse_endless, refuse_too_long
 from evolvent.run.environment import describe_plan, environment
 from evolvent.run.final import measure
 from evolvent.run.log import DEFAULT, Log, check_logs, open_logs
@@ -83,8 +84,7 @@ class Session:
     def start(self, assembled: Assembled) -> Result:
         """Begin a new run; `UserError` if the name is taken or its description holds a secret."""
         check_options(self.name, self.logs, self.target)
-        refuse_endless(assembled, Budget.parse(self.spec.budget))
-        refuse_too_long(assembled)
+        refuse_hopeless(assembled, self.target)
         description = json.dumps(self.spec.as_dict())
         if redact(description) != description:
             raise UserError(
@@ -96,11 +96,17 @@ class Session:
         self.name = self.name or free_name(self.store, self.spec.recipe, self.spec.task)
         if self.folder.is_dir() and any(p.name != "lock" for p in self.folder.iterdir()):
             raise self._taken()
+        there = self.folder.is_dir()
         self.folder.mkdir(parents=True, exist_ok=True)
         with self._locked():
-            if self.name in run_names(self.store):
-                raise self._taken()
-            self.store.add(self.name, "created", self._description(assembled))
+            try:
+                if self.name in run_names(self.store):
+                    raise self._taken()
+                self.store.add(self.name, "created", self._description(assembled))
+            except BaseException:  # the store is locked, for instance: nothing has begun
+                if not there:
+                    shutil.rmtree(self.folder, ignore_errors=True)
+                raise
             if isinstance(assembled.replies, Replies):
                 assembled.replies.keep(self.store, self.name)
             return self._carry_out(assembled, read_run(self.store, self.name))
@@ -130,7 +136,9 @@ class Session:
             check_options(self.name, self.logs, self.target)
             assembled = assemble(self.spec, Replies(self.store, self.name))
             refuse_changed(assembled.task, view)
-            refuse_endless(assembled, Budget.parse(self.spec.budget))
+            budget = Budget.parse(self.spec.budget)
+            refuse_endless(assembled, budget)
+            refuse_aimless(assembled, budget, self.target)
             system = assembled.system
             if not self.checkpoint.is_file():  # nothing but the start version can be there
                 self._head = view.versions[0].number if view.versions else None
@@ -203,8 +211,10 @@ class Session:
                 metrics = flat({s.role.name: s.metrics for s in steps})
                 spent = system.ledger.spent["method"]
                 share = min(1.0, system.ledger.of(budget.unit) / budget.amount)
-                self.watch(Progress(self.name, system.t, share, metrics, spent, time.perf_counter() - begun))
-                accuracy = metrics.get("gate/accuracy")
+                main = next((s.metrics for s in steps if s.role is assembled.main_role), {})
+                seconds = time.perf_counter() - begun
+                self.watch(Progress(self.name, system.t, share, {**metrics, **main}, spent, seconds))
+                accuracy = main.get("gate/accuracy")
                 if self.target is not None and accuracy is not None and accuracy >= self.target:
                     result.reached = True
                     break
@@ -397,10 +407,24 @@ def check_name(name: str) -> None:
         )
 
 
-def begin(spec: RunSpec, store: Store, name: str | None = None, **options: Any) -> Result:
-    """Assemble and start a run under a name, or under the next free one."""
+def refuse_hopeless(assembled: Assembled, target: float | None = None) -> None:
+    """`UserError` for runs that would never end, never reach their target, or have prompts without room to answer."""
+    budget = Budget.parse(assembled.spec.budget)
+    refuse_endless(assembled, budget)
+    refuse_aimless(assembled, budget, target)
+    refuse_too_long(assembled)
+
+
+def begin(spec: RunSpec, store: Store | Path, name: str | None = None, **options: Any) -> Result:
+    """Assemble and start a run under a name, or under the next free one.
+
+    A store that is given as a folder is made when nothing is wrong with the input.
+    """
     Budget.parse(spec.budget)
+    check_options(name or "", options.get("logs", DEFAULT), options.get("target"))
     assembled = assemble(spec, Replies())
+    refuse_hopeless(assembled, options.get("target"))
+    store = store if isinstance(store, Store) else Store(store)
     return Session(store, spec, name or "", **options).start(assembled)
 
 

@@ -15,7 +15,7 @@ from functools import cache, lru_cache
 
 import numpy as np
 
-from evolvent.core.records import Problem
+from evolvent.core.records import Problem, Trajectory
 from evolvent.tasks.base import Demo, Piece, Score, Split, check_levels, key_of, one_user, split_of
 from evolvent.tasks.extract import final_answer
 
@@ -162,6 +162,15 @@ def solves(text: str, numbers: list[int], target: int) -> bool:
     """Whether the expression uses each number exactly once and gives the target."""
     found = evaluate(text)
     return found is not None and found[0] == target and sorted(found[1]) == sorted(numbers)
+
+
+def reached(t: Trajectory) -> str | None:
+    """What the answer of a judged trajectory comes to, whatever the target, as text: something to vote on.
+
+    None if it is no expression, or does not use each of the given numbers exactly once.
+    """
+    found = evaluate(t.info["answer"] or "")
+    return str(found[0]) if found and sorted(found[1]) == sorted(t.problem.data["numbers"]) else None
 
 
 class Countdown:

@@ -1,0 +1,93 @@
+"""Scaffolds that work as they stand, whatever they are called; what a shell completes; what a dry run says."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+from click.shell_completion import ShellComplete
+from tests.cli.finished import store_with_runs
+from tests.cli.test_runs import call, data
+from tests.small_model import small_model
+
+from evolvent.bench.statistics import Interval
+from evolvent.cli.main import cli
+from evolvent.cli.options import emit
+from evolvent.recipes import load_all
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to work in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["mine.py", "2 words-more.py", "lambda.py", "dapo.py", "put.py", "\u00e9t\u00e9.py"])
+def test_a_recipe_to_start_from(name: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    call(capsys, "new", "recipe", name)
+    first = next(line for line in Path(name).read_text().splitlines() if "evolvent show" in line)
+    shown = data(capsys, *shlex.split(first)[1:])
+    assert [r["name"] for r in shown["recipes"]][-2:] == ["grpo", shown["composition"]]
+    assert "exists already" in call(capsys, "new", "recipe", name, code=2)
+    load_all().pop(shown["composition"])
+
+
+def test_a_task_to_start_from(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It passes its audit, and the model that ships with the package is neither hopeless nor perfect at it."""
+    call(capsys, "new", "task", "my words.py")
+    first = next(line for line in Path("my words.py").read_text().splitlines() if "evolvent audit" in line)
+    assert "nothing failed" in call(capsys, *shlex.split(first)[1:])
+    how = "--budget", "1 steps", "--no-final", "--no-report", "--skip-audit", "--name", "one"
+    call(capsys, "run", "no-change", "--task", "my words.py", *how)
+    (line,) = map(json.loads, Path("runs/one/metrics.jsonl").read_text().splitlines())
+    assert 0.3 < line["outcome"] < 0.95
+
+
+@pytest.mark.parametrize(
+    ("words", "begun", "found"),
+    [
+        (["run"], "gr", "grpo"),
+        (["run"], "grpo+se", "grpo+sec"),
+        (["run", "--task"], "coun", "countdown"),
+        (["run", "--model"], "ti", "tiny"),
+        (["show"], "mc", "mc-grpo"),
+        (["tasks"], "ar", "arith"),
+        (["report", "--store", "STORE"], "o", "other"),
+        (["try", "--store", "STORE"], "ru", "run"),
+        (["resume"], "r", None),
+    ],
+)
+def test_completion(words: list[str], begun: str, found: str | None) -> None:
+    words = [str(store_with_runs()) if w == "STORE" else w for w in words]
+    values = [c.value for c in ShellComplete(cli, {}, "evolvent", "_").get_completions(words, begun)]
+    assert found in values if found else values == []
+
+
+def test_all_recipes_are_completed() -> None:
+    """They are read from the files; importing those would take too long."""
+    values = [c.value for c in ShellComplete(cli, {}, "evolvent", "_").get_completions(["show"], "")]
+    ours = {name for name, r in load_all().items() if "evolvent/recipes" in r.file}
+    assert set(values) == ours
+
+
+def test_a_file_is_completed_by_the_shell() -> None:
+    (item,) = ShellComplete(cli, {}, "evolvent", "_").get_completions(["run", "--task"], "my_ta")
+    assert item.type == "file"
+
+
+def test_a_dry_run_says_what_measuring_takes(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    args = "run", "grpo", "--task", "arith:1x1", "--model", small_model(), "--budget", "3 steps", "--dry-run"
+    found = data(capsys, *args)
+    assert found["measuring"]["tokens_sampled"] > 0
+    assert found["steps"] == 3
+    assert "measured on the test split" in call(capsys, *args)
+    assert data(capsys, *args, "--no-final")["measuring"] is None
+    assert list(here.iterdir()) == []
+
+
+def test_intervals_are_objects_in_json(capsys: pytest.CaptureFixture[str]) -> None:
+    emit({"sampled": Interval(0.5, float("-inf"), 0.75)})
+    assert json.loads(capsys.readouterr().out) == {"sampled": {"mean": 0.5, "low": None, "high": 0.75}}
