@@ -64,14 +64,14 @@ mc_grpo = recipe(
     paper="arXiv 2601.22582",
     mechanism=claim(
         "At G = 2, fewer advantages have another sign than those of a large group.",
-        down("probe.sign_flips", 0.02, "grpo", "grpo-plus-one"),
+        down("probe.sign_flips", 0.005, "grpo", "grpo-plus-one"),
         task=TASK,
         budget="100 steps",
         common=SMALL,
     ),
     outcome=claim(
         "At G = 2, accuracy is higher than that of GRPO with as many rollouts in the update.",
-        up("test.sampled", 0.01, "grpo", "grpo-plus-one"),
+        up("test.sampled", 0.02, "grpo", "grpo-plus-one"),
         task=TASK,
         budget="100 steps",
         common=SMALL,
