@@ -153,7 +153,8 @@ pipo = recipe(
     mechanism=claim(
         "With 15 % of the labels flipped, updates that helped are taken further and others back: more than by no "
         "second look, and than by one at every batch.",
-        up("train.pipo/along", 0.002, "blind", "twice"),
+        up("train.pipo/along", 0.004, "blind"),
+        up("train.pipo/along", 0.001, "twice"),
         task=TASK,
         budget="60 steps",
         common=SMALL,

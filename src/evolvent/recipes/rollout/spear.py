@@ -18,8 +18,6 @@ from evolvent.keep.replay import Replay
 from evolvent.learn.covariance import ClipCov
 from evolvent.recipes.rollout.dr_bot import dr_bot
 
-TASK = "calc:2x2,2x3"
-
 spear = recipe(
     "spear",
     dr_bot,
@@ -29,16 +27,18 @@ spear = recipe(
     title="Learn the Ropes, Then Trust the Wins: Self-imitation with Progressive Exploration for Agentic RL",
     paper="arXiv 2509.22601",
     mechanism=claim(
-        "Tools are called more often in training than without the bonus.",
-        up("spent.environment_steps", 0.02, "dr-bot", scale="log"),
-        task=TASK,
-        budget="100 steps",
+        "Where the reward is too sparse to teach it, tools are called more often in training than without the bonus.",
+        up("spent.environment_steps", 0.3, "dr-bot", scale="log"),
+        task="calc:2x4",
+        budget="30 steps",
+        common={"propose.problems": 32},
     ),
     outcome=claim(
-        "A success rate of 60 % takes fewer tool calls, and entropy ends higher, than with the same tricks alone.",
+        "A success rate of 60 % takes fewer steps, and entropy ends higher, than with the same tricks alone.",
         down("reach.sampled@0.6", 0.05, "dr-bot", scale="log"),
-        up("late.entropy", 0.005, "dr-bot"),
-        task=TASK,
-        budget="100 steps",
+        up("late.entropy", 0.003, "dr-bot"),
+        task="calc:2x3",
+        budget="40 steps",
+        common={"propose.problems": 32, "learn.lr": 1e-4},
     ),
 )
