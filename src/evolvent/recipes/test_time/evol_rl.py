@@ -20,8 +20,14 @@ from evolvent.core.recipe import put, recipe, wrap
 from evolvent.judge.novelty import Novelty
 from evolvent.recipes.test_time.ttrl import ttrl
 
-SMALL = {"propose.n": 16, "credit.groups.count": 8, "propose.problems": 16}
-TASK, HARDER = "arith:2x2-chain", "arith:3x2-chain"
+SMALL = {
+    "propose.n": 32,
+    "credit.groups.count": 16,
+    "propose.problems": 16,
+    "judge.ballot": "evolvent.tasks.countdown:reached",
+    "learn.lr": 1e-4,
+}
+TASK, HARDER = "countdown:3x20", "countdown:3x50"
 
 evol_rl = recipe(
     "evol-rl",
@@ -35,20 +41,21 @@ evol_rl = recipe(
     paper="arXiv 2509.15194",
     mechanism=claim(
         "In late training the policy's entropy is higher than under a majority reward alone.",
-        up("late.entropy", 0.01, "ttrl"),
+        up("late.entropy", 0.008, "ttrl"),
         task=TASK,
         test=HARDER,
-        budget="100 steps",
+        budget="80 steps",
         common=SMALL,
+        evals=4,
     ),
     outcome=claim(
         "On harder problems, pass@1 and pass@16 are higher than under a majority reward alone.",
-        up("test.sampled", 0.01, "ttrl"),
-        up("test.pass@16", 0.01, "ttrl"),
+        up("test.sampled", 0.02, "ttrl"),
+        up("test.pass@16", 0.02, "ttrl"),
         task=TASK,
         test=HARDER,
-        budget="100 steps",
+        budget="80 steps",
         common=SMALL,
-        problems=300,
+        evals=4,
     ),
 )
