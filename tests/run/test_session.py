@@ -20,15 +20,20 @@ from tests.small_model import small_model
 import evolvent as ev
 from evolvent.cli.main import main
 from evolvent.core.errors import UserError
+from evolvent.core.records import Problem
 from evolvent.lineage import pack
 from evolvent.lineage.rollback import go_back
 from evolvent.lineage.runs import list_runs
 from evolvent.lineage.store import Store
+from evolvent.run import final
 from evolvent.run.assemble import assemble
 from evolvent.run.result import Progress
 from evolvent.run.session import Session, check_name
 from evolvent.run.session import begin as begin_run
 from evolvent.run.spec import RunSpec
+from evolvent.tasks import user
+from evolvent.tasks.adapters import foreign
+from evolvent.tasks.base import Attempt, one_user
 
 
 def refused(args: list[str], capsys: pytest.CaptureFixture[str]) -> str:
@@ -260,6 +265,18 @@ def test_secrets_are_nowhere_in_what_a_run_leaves(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.slow
+def test_secrets_astride_a_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half a secret would not be found any more by what looks for the whole one."""
+    monkeypatch.setenv("SOME_API_KEY", "sk-1234567890")
+    problem = Problem("k", one_user("1+1="), {}, task="t")
+    told = [
+        final.cut("x" * (final.LONGEST_TEXT - 8) + "sk-1234567890 and more"),
+        user._which(Attempt(problem, "x" * 30 + "sk-1234567890 and more")),
+        foreign.brief(ValueError("x" * 292 + "sk-1234567890 and more")),
+    ]
+    assert [text for text in told if "sk-1" in text] == []
+
+
 def test_a_full_disk_ends_the_run_and_it_goes_on_when_there_is_room(tmp_path: Path) -> None:
     """A file system of 2 MB in a mount namespace: the run fills it, says so, and is resumed elsewhere."""
     if shutil.which("unshare") is None or subprocess.run(["unshare", "-rm", "true"], capture_output=True).returncode:

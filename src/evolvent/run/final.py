@@ -13,6 +13,7 @@ from evolvent.bench.evaluate import Subject, best_temperature, summarise
 from evolvent.bench.statistics import t_interval, wilson
 from evolvent.core.errors import tally
 from evolvent.core.records import Group, Trajectory
+from evolvent.core.secrets import redact
 from evolvent.models.tokenizer import Format, SeedFormat
 from evolvent.tasks.base import Task, distinct
 from evolvent.tasks.registry import load_task
@@ -136,5 +137,6 @@ def tell(t: Trajectory, format: Format) -> dict[str, Any]:
 
 def cut(text: str) -> str:
     """The text, or its beginning and how much is left out."""
+    text = redact(text)  # while secrets are whole
     more = len(text) - LONGEST_TEXT
     return text if more <= 0 else f"{text[:LONGEST_TEXT]} [{more} more characters]"

@@ -16,6 +16,7 @@ from typing import Any
 
 from evolvent.core.errors import UserError, VerifierError, nearest
 from evolvent.core.records import Problem
+from evolvent.core.secrets import redact
 from evolvent.guard.process import Crashed, ProcessError, Raised, TimedOut, Worker
 from evolvent.tasks.base import SPLITS, Attempt, Demo, Piece, Reply, Score, key_of
 from evolvent.tasks.extract import final_answer
@@ -339,7 +340,8 @@ class UserEpisode:
 
 
 def _which(attempt: Attempt) -> str:
-    text = attempt.completion if len(attempt.completion) <= 40 else attempt.completion[:37] + "..."
+    text = redact(attempt.completion)  # before it is cut: half a secret is not found any more
+    text = text if len(text) <= 40 else text[:37] + "..."
     return f'problem {attempt.problem.key[:4]}, completion "{text}"'
 
 

@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from evolvent.core.errors import UserError, VerifierError, nearest
+from evolvent.core.secrets import redact
 
 
 def import_module(name: str, what: str) -> ModuleType:
@@ -48,7 +49,7 @@ def attribute(module: ModuleType, name: str, what: str) -> Any:
 
 def brief(reason: BaseException) -> str:
     """An exception in a few words."""
-    text = " ".join(str(reason).split())[:300]
+    text = redact(" ".join(str(reason).split()))[:300]  # a secret that is cut is not found any more
     return f"{type(reason).__name__}: {text}" if text else type(reason).__name__
 
 
