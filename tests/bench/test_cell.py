@@ -14,6 +14,8 @@ from tests.small_model import small_model
 
 from evolvent.bench.cell import Cell, measure, run_cell
 from evolvent.bench.evaluate import Subject
+from evolvent.bench.probes import find_probe
+from evolvent.core.errors import UserError
 from evolvent.core.records import Group, Problem
 from evolvent.core.step import Step
 from evolvent.guard.gate import Watch
@@ -160,3 +162,15 @@ def test_the_key_knows_everything_but_the_arms_name() -> None:
     assert plain.key("code") not in keys
     assert plain.key("other code") != plain.key("code")
     assert cell(arm="ours").key("code") == plain.key("code")
+
+
+def share_of_one(role: Any, t: int) -> float:
+    """A probe of somebody's own."""
+    return 0.25 + t
+
+
+def test_probes_can_come_from_anywhere() -> None:
+    assert find_probe(f"{__name__}:share_of_one")(None, 1) == 1.25  # type: ignore[arg-type]
+    for name in ("sign_flip", f"{__name__}:nothing", "no.such.module:x"):
+        with pytest.raises(UserError, match=r"unknown probe `.*give module:function"):
+            find_probe(name)

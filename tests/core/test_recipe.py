@@ -156,6 +156,27 @@ def test_a_descendant_beats_its_ancestor_in_either_order() -> None:
     assert part("left+child").n == part("child+left").n == 32
 
 
+@dataclass
+class Owned(Part):
+    """A part that brings its own small-scale values."""
+
+    TINY = {"n": 2, "rate": 0.25}  # noqa: RUF012
+
+
+def test_a_part_may_bring_its_values_of_a_profile_and_the_profile_wins_over_them() -> None:
+    known = {**KNOWN, "owned": make("owned", base, put("propose", Owned, n=9, limit=5))}
+
+    def made(profile: Any, name: str, **settings: Any) -> Owned:
+        builder = Builder(compile_plan("owned", known, settings), profile, name)
+        return builder.role("", dict.fromkeys(algebra.SLOTS)).slots["propose"]
+
+    small = made({}, "tiny")
+    assert (small.n, small.rate, small.limit) == (2, 0.25, 5)
+    assert made({}, "paper").n == 9
+    assert made({Owned: {"n": 3}}, "tiny").n == 3
+    assert made({}, "tiny", **{"propose.n": 7}).n == 7
+
+
 def test_the_user_wins_over_recipes_and_profile_and_wraps_come_last() -> None:
     profile = {Part: {"n": 2}}
     assert part("left", profile=profile).n == 2

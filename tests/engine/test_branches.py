@@ -57,7 +57,7 @@ def test_any_sequence_of_operations_keeps_logprobs_right(seed: int, script: list
         elif what == "fork":
             tree.fork(branch, 1000 + place, branch.start + number % (size - branch.start + 1))
         elif what == "force" and size < 40:
-            tree.fork(branch, 1000 + place, size, token=30 + number % 60)
+            tree.fork(branch, 1000 + place, size, token=2 + number % 90)
         elif what == "append" and branch.stop in ("", "end"):
             tree.append(branch, [40 + number % 50] * (1 + number % 4))
         elif what == "stop":
@@ -98,6 +98,64 @@ def test_a_fork_is_a_new_draw_and_its_parent_goes_on_undisturbed() -> None:
     assert (fork.tokens[:5] == lone.branches[0].tokens[:5]).all()
     assert (fork.tokens != lone.branches[0].tokens).any()
     assert (fork.parent, fork.fork_at) == (1, 5)
+
+
+def test_a_fork_that_is_forced_to_end_or_that_reaches_its_limit_is_over() -> None:
+    tree = LocalEngine(random_policy(), Ledger()).start(
+        [stub(1, [1, 50, 51])], POLICY, Sampling(ends=frozenset([2])), [4]
+    )
+    tree.advance(3)
+    ended, full = tree.fork(tree.branches[0], token=2), tree.fork(tree.branches[0], token=60)
+    tree.advance()
+    assert (ended.stop, ended.tokens[-1], len(ended.tokens)) == ("end", 2, 7)
+    assert (full.stop, full.tokens[-1], len(full.tokens)) == ("length", 60, 7)
+    assert ended.uid != full.uid
+    check(random_policy(), ended)
+
+
+def test_hidden_states_are_what_the_next_token_is_drawn_from() -> None:
+    policy, rng = random_policy(), np.random.default_rng(4)
+    tree = LocalEngine(policy, Ledger()).start(
+        [stub(i, p) for i, p in enumerate(prompts(5, rng))], POLICY, Sampling(hidden=True), [9] * 5
+    )
+
+    def right() -> None:
+        for branch in tree.live:
+            tokens = torch.from_numpy(branch.tokens[None].astype(np.int64))
+            with torch.no_grad():
+                wanted = policy.model(tokens)[0, -1]
+            np.testing.assert_allclose(branch.hidden, wanted.numpy(), atol=1e-4)
+
+    right()
+    tree.advance(4)
+    right()
+    tree.fork(tree.branches[2], at=tree.branches[2].start + 1)
+    tree.append(tree.branches[1], [7, 8])
+    right()
+    tree.advance()
+    assert all(b.hidden is None for b in tree.branches)
+    plain_tree = LocalEngine(policy, Ledger()).start([stub(1, [1, 5])], POLICY, Sampling(), [3])
+    assert plain_tree.branches[0].hidden is None
+
+
+def test_passes_of_the_sampler_are_counted_whatever_the_rows() -> None:
+    ledger = Ledger()
+    LocalEngine(random_policy(), ledger).start(
+        [stub(i, [1, 7]) for i in range(8)], POLICY, Sampling(), [6] * 8
+    ).advance()
+    assert ledger.of("decode_steps") == 6
+    assert ledger.of("sampled") == 48
+
+
+def test_alternatives_of_a_resumed_stub_are_kept() -> None:
+    first = stub(1, [1, 7, 8, 9])
+    first.alternatives = np.arange(8, dtype=np.int32).reshape(4, 2), -np.ones((4, 2), np.float32)
+    tree = LocalEngine(random_policy(), Ledger()).start([first], POLICY, Sampling(alternatives=2), [3])
+    tree.advance()
+    found = tree.branches[0].alternatives
+    assert found is not None
+    assert (found[0][:4] == first.alternatives[0]).all()
+    assert (found[1][4:] < 0).all()
 
 
 def test_one_prefill_for_each_distinct_prefix_and_actor() -> None:

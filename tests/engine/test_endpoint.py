@@ -26,7 +26,7 @@ from evolvent.core.role import Role
 from evolvent.engine.base import Actor, Low, Sampling
 from evolvent.engine.endpoint import EndpointEngine, is_endpoint, parse_endpoint
 from evolvent.engine.local import LocalEngine
-from evolvent.engine.reply import guess, retry_after, spread
+from evolvent.engine.reply import guess, retry_after, short, spread
 from evolvent.engine.text import TextFormat
 from evolvent.engine.transport import Pace
 from evolvent.recipes import load_all
@@ -176,7 +176,8 @@ def test_an_endpoint_that_is_down() -> None:
     ("status", "body", "says"),
     [
         (401, {"error": {"message": "no"}}, "wants a key .* set the environment variable EVOLVENT_API_KEY"),
-        (500, "oops", "status 500 .oops.; an endpoint's address usually ends in /v1"),
+        (500, "oops", "status 500 .oops.; it is busy or broken; try again later"),
+        (400, "oops", "status 400 .oops.; an endpoint's address usually ends in /v1"),
         (404, "nothing here", None),
         (200, "<html>welcome</html>", "no list of models"),
         (200, [1, 2], "no list of models"),
@@ -687,3 +688,8 @@ def test_a_paused_episode_goes_on_where_it_stopped(url: str) -> None:
     assert rest.tokens.tolist() == whole.tokens.tolist()
     assert rest.segments == whole.segments
     assert rest.info["completion_tokens"] == whole.info["completion_tokens"]
+
+
+def test_a_key_is_taken_out_of_a_reply_before_the_reply_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVOLVENT_API_KEY", "evkey-123456789")
+    assert "evkey" not in short("x" * 185 + " evkey-123456789")

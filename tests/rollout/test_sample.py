@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -124,6 +125,43 @@ def test_a_paused_episode_goes_on_to_the_same_tokens() -> None:
     for t in whole:
         assert (done[t.uid].tokens == t.tokens).all()
         np.testing.assert_allclose(done[t.uid].logprob, t.logprob, atol=1e-5)
+
+
+def test_a_resumed_episode_says_which_version_sampled_what() -> None:
+    _, s = rolled(Digits(), [Request(problem(), 6)], Sample(control=Pause()))
+    role, paused = s.role, tuple(s.pending)
+    for _ in range(3):
+        role.policy.bump()
+    (group,) = Sample()([Request(problem(), len(paused), resume=paused)], Step(1, role, [role.policy_actor()]))
+    for t, before in zip(group.trajectories, paused, strict=True):
+        assert t.info["versions"] == [(before.version, len(before.tokens)), (before.version + 3, len(t.tokens))]
+    assert "versions" not in before.info
+
+
+class Watch:
+    """Notes what it is shown; beside a roll-out's own controller."""
+
+    stride = 3
+
+    def __init__(self) -> None:
+        self.owner: list[int] = []
+        self.looks = 0
+
+    def begin(self, tree: Tree, requests: Sequence[Request], owner: Sequence[int], s: Step) -> None:
+        assert all(not b.mask.any() for b in tree.branches)
+        self.owner = list(owner)
+
+    def between(self, tree: Tree, s: Step) -> None:
+        self.looks += 1
+
+
+def test_controllers_act_side_by_side_and_know_whose_branches_they_see() -> None:
+    own, added = Watch(), Watch()
+    role = role_of(random_policy())
+    s = Step(0, role, [role.policy_actor()], controls=[added])
+    Sample(control=own)([Request(problem(), 3), Request(problem(), 2)], s)
+    assert own.owner == added.owner == [0, 0, 0, 1, 1]
+    assert own.looks == added.looks > 0
 
 
 class Prune:

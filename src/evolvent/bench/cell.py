@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from evolvent.bench.evaluate import Subject
-from evolvent.bench.probes import PROBES
+from evolvent.bench.probes import find_probe
 from evolvent.core.ledger import Budget
 from evolvent.core.recipe import compile_plan, show_path
 from evolvent.core.records import Problem
@@ -126,7 +126,7 @@ def measure(cell: Cell, assembled: Assembled, test: Any, problems: list[Problem]
         found["distinct"] = float(np.mean([len({t.completion for t in g.valid}) for g in sampled]))
     for name in cell.probes:
         with system.ledger.account("evidence"):
-            found[f"probe.{name}"] = PROBES[name](role, system.t)
+            found[f"probe.{name}"] = find_probe(name)(role, system.t)
     return found
 
 

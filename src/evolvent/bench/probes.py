@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 
 import numpy as np
 
+from evolvent.core.errors import unknown
 from evolvent.core.records import Group, Request
 from evolvent.core.role import Role, find_field
 from evolvent.core.step import Step
@@ -45,4 +47,17 @@ def sign_flips(role: Role, t: int) -> float:
     return flipped / max(1, counted)
 
 
-PROBES: dict[str, Callable[[Role, int], float]] = {"sign_flips": sign_flips}
+Probe = Callable[[Role, int], float]
+PROBES: dict[str, Probe] = {"sign_flips": sign_flips}
+
+
+def find_probe(name: str) -> Probe:
+    """A probe by name, or `module:function` of your own. `UserError` if there is none."""
+    if name in PROBES:
+        return PROBES[name]
+    module, _, function = name.partition(":")
+    try:
+        return getattr(importlib.import_module(module), function)
+    except (ImportError, AttributeError, ValueError):
+        remedy = f"there are {', '.join(PROBES)}; give module:function for one of your own"
+        raise unknown("probe", name, PROBES, remedy) from None

@@ -56,7 +56,8 @@ class Built:
 
 
 class Builder:
-    """Builds the parts of a plan. `profile` maps a part's class to field values that small scale forces."""
+    """Builds the parts of a plan. `profile` maps a part's class to field values that small scale forces; a part that
+    comes with a recipe of its own may bring them itself, as an attribute of the profile's name: `TINY`."""
 
     def __init__(self, plan: Plan, profile: Mapping[Any, Mapping[str, Any]], profile_name: str = "profile") -> None:
         self.plan, self.profile, self.profile_name = plan, profile, profile_name
@@ -140,7 +141,7 @@ class Builder:
         return functools.partial(value, **arguments) if arguments else value
 
     def _fields(self, path: Path, owner: Any, fields: Mapping[str, tuple[Any, Any]], built: Built) -> dict[str, Any]:
-        small = self.profile.get(owner, {})
+        small = {**getattr(owner, self.profile_name.upper(), {}), **self.profile.get(owner, {})}
         return {
             name: self._value((*path, name), default, built, annotation, small.get(name, UNSET))
             for name, (annotation, default) in fields.items()

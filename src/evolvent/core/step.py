@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 class Step:
     """Alive for one step; what must outlast it belongs to a part with `state_dict`.
 
-    groups are all of the step, `fresh` those of the present round, `pending` unfinished trajectories.
+    groups are all of the step, `fresh` those of the present round, `pending` unfinished trajectories. `controls` are
+    controllers of branches (see `rollout.sample.Control`) that act beside the roll-out's own: what is put around a
+    roll-out adds itself there.
     """
 
     t: int
@@ -30,6 +32,7 @@ class Step:
     groups: list[Group] = field(default_factory=list)
     fresh: list[Group] = field(default_factory=list)
     pending: list[Trajectory] = field(default_factory=list)
+    controls: list[Any] = field(default_factory=list)
     batches: list[Batch] = field(default_factory=list)
     changes: list[Change] = field(default_factory=list)
     metrics: dict[str, float] = field(default_factory=dict)

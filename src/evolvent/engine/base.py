@@ -47,7 +47,8 @@ class Actor:
 class Sampling:
     """How tokens are drawn. Log-probs are those of the full distribution at this temperature, before top-k and top-p.
 
-    temperature 0 is greedy. `ends` are tokens that end a turn. `entropy` and `alternatives` (how many) ask for extras.
+    temperature 0 is greedy. `ends` are tokens that end a turn. `entropy`, `alternatives` (how many) and `hidden` (the
+    state after the final norm that the next token is drawn from) ask for extras.
     """
 
     temperature: float = 1.0
@@ -56,6 +57,7 @@ class Sampling:
     ends: frozenset[int] = frozenset()
     entropy: bool = False
     alternatives: int = 0
+    hidden: bool = False
     hold: bool = False  # branches that end a turn may go on: a tool replies
 
     def __post_init__(self) -> None:
@@ -66,7 +68,8 @@ class Sampling:
 
 
 class Branch(Protocol):
-    """One live or finished continuation. Arrays are read-only views of length `length`."""
+    """One live or finished continuation. Arrays are read-only views, one entry a token; those that `Sampling` did not
+    ask for are None. `hidden` is float32 [width], of a live branch: what its next token is drawn from."""
 
     index: int  # place in the tree's `branches`
     uid: int
@@ -86,6 +89,10 @@ class Branch(Protocol):
     def logprob(self) -> np.ndarray: ...
     @property
     def entropy(self) -> np.ndarray | None: ...
+    @property
+    def alternatives(self) -> tuple[np.ndarray, np.ndarray] | None: ...
+    @property
+    def hidden(self) -> np.ndarray | None: ...
     @property
     def segments(self) -> tuple[Segment, ...]: ...
 
@@ -107,8 +114,11 @@ class Tree(Protocol):
         """Sample up to `k` tokens (None: until the turn ends) for every live branch."""
         ...
 
-    def fork(self, branch: Branch, uid: int, at: int | None = None, token: int | None = None) -> Branch:
-        """A new live branch with the first `at` tokens of another (None: all of them) and optionally one more."""
+    def fork(self, branch: Branch, uid: int | None = None, at: int | None = None, token: int | None = None) -> Branch:
+        """A new live branch with the first `at` tokens of another (None: all of them) and optionally one more.
+
+        `uid` names its noise stream; None makes one from the parent's and the fork's place.
+        """
         ...
 
     def append(self, branch: Branch, tokens: Sequence[int], kind: str = "tool") -> None:
@@ -123,7 +133,7 @@ class Tree(Protocol):
 class Engine(Protocol):
     """A way to run a model. `offers` says what it can do; recipes that need more are refused before anything runs.
 
-    Names used in `offers`: tokens, logprobs, fork, append, entropy, alternatives, adapters, noise.
+    Names used in `offers`: tokens, logprobs, fork, append, entropy, alternatives, hidden, adapters, noise.
     """
 
     offers: frozenset[str]

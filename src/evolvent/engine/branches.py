@@ -14,6 +14,7 @@ from torch import Tensor
 
 from evolvent.core.errors import UserError
 from evolvent.core.ledger import Ledger
+from evolvent.core.random import identifier
 from evolvent.core.records import Problem, Segment, Trajectory
 from evolvent.engine.base import Branch, Sampling
 from evolvent.engine.noise import pick, uniform
@@ -94,6 +95,11 @@ class TokenBranch:
         return ids[self.index, : self.length], logprobs[self.index, : self.length]
 
     @property
+    def hidden(self) -> np.ndarray | None:
+        """float32 [width], if the tree was asked for it and the branch is live: what the next token is drawn from."""
+        return self.tree.hidden(self.index)
+
+    @property
     def segments(self) -> tuple[Segment, ...]:
         """Who wrote what, in order."""
         found = [Segment("prompt", 0, self.start)] if self.start else []
@@ -157,6 +163,9 @@ class TokenTree:
             )
             if self.entropy is not None and stub.entropy is not None:
                 self.entropy[i, :size] = stub.entropy
+            if self.alternatives is not None and stub.alternatives is not None:
+                for mine, theirs in zip(self.alternatives, stub.alternatives, strict=True):
+                    mine[i, :size] = theirs
             self.length[i], self.sampled[i] = size, int(stub.mask.sum())
             prompt: int = int(stub.segments[0].stop) if stub.segments and stub.segments[0].kind == "prompt" else size
             branch = TokenBranch(self, i, stub.uid, stub.problem, stub.actor, prompt)
@@ -180,6 +189,7 @@ class TokenTree:
             rows[i] = prefixes[key]
         self.ledger.charge(prefilled=sum(b.length for b in first))
         self._logits = self.runner.prefill([b.tokens for b in first], [b.actor for b in first], rows)
+        self._hidden = self._states()
         self._owner = np.arange(len(self._branches))  # branch of each cache row
         self._row = {i: i for i in range(len(self._branches))}  # cache row of each branch that has one
         self._stale: dict[int, int] = {}  # branches whose row holds only their first so many tokens
@@ -210,6 +220,7 @@ class TokenTree:
                 self._compact()
                 last = self.length[self._owner] - 1
                 self._logits = self.runner.step(self.tokens[self._owner, last], last)
+                self._hidden = self._states()
 
     def _refresh(self) -> None:
         """Feed what the cache lacks of live branches, forced tokens included."""
@@ -221,9 +232,11 @@ class TokenTree:
             rows = [self._row[i] for i, _ in late]
             chunks = [self.tokens[i, at : self.length[i]] for i, at in late]
             self.ledger.charge(prefilled=sum(len(c) for c in chunks))
-            self._logits[torch.as_tensor(rows, device=self._logits.device)] = self.runner.extend(
-                rows, chunks, [at for _, at in late]
-            )
+            places = torch.as_tensor(rows, device=self._logits.device)
+            self._logits[places] = self.runner.extend(rows, chunks, [at for _, at in late])
+            states = self._states()
+            if self._hidden is not None and states is not None:
+                self._hidden[places] = states
             for index in [i for i, _ in late if i in self._forced]:
                 token = self._forced.pop(index)
                 at = int(self.length[index])
@@ -238,6 +251,21 @@ class TokenTree:
                 self.length[index] += 1
                 self.sampled[index] += 1
                 self._stale[index] = at
+                if token in self.sampling.ends:
+                    self._end(index, "end")
+                elif self.sampled[index] >= self.limits[index] or self.length[index] >= self.runner.context:
+                    self._end(index, "length")
+
+    def _states(self) -> Tensor | None:
+        """What the runner's last logits were computed from, [rows, width], if the tree was asked for it."""
+        if not self.sampling.hidden:
+            return None
+        states = getattr(self.runner, "hidden", None)
+        if states is None:
+            raise UserError(
+                "this engine gives no hidden states; use a Llama, Mistral or Qwen model with --engine local"
+            )
+        return states
 
     def _compact(self) -> None:
         """Drop the rows of finished branches once they are an eighth of all."""
@@ -275,7 +303,7 @@ class TokenTree:
             )
         self.length[live] += 1
         self.sampled[live] += 1
-        self.ledger.charge(sampled=len(live))
+        self.ledger.charge(sampled=len(live), decode_steps=1)
         ended = np.isin(token, self._ends)
         full = (self.sampled[live] >= self.limits[live]) | (self.length[live] >= self.runner.context)
         for row in np.flatnonzero(ended | full):
@@ -338,10 +366,22 @@ class TokenTree:
             self._row[index] = len(self._owner)
             self._owner = np.append(self._owner, index)
             self._logits = torch.cat([self._logits, self._logits.new_zeros(1, self._logits.shape[1])])
+            if self._hidden is not None:
+                self._hidden = torch.cat([self._hidden, self._hidden.new_zeros(1, self._hidden.shape[1])])
             cached = cached if like is not None else 0
         self._stale[index] = min(cached, self._stale.get(index, cached))
 
-    def fork(self, branch: Branch, uid: int, at: int | None = None, token: int | None = None) -> TokenBranch:
+    @torch.inference_mode()
+    def hidden(self, index: int) -> np.ndarray | None:
+        """See `TokenBranch.hidden`."""
+        if self._hidden is None or self.over[index]:
+            return None
+        self._refresh()
+        return None if self.over[index] else self._hidden[self._row[index]].float().cpu().numpy()
+
+    def fork(
+        self, branch: Branch, uid: int | None = None, at: int | None = None, token: int | None = None
+    ) -> TokenBranch:
         """A new live branch that shares the first `at` tokens with another and may be forced to go on with `token`.
 
         The forced token is written, with its log-prob, when the branch advances.
@@ -351,6 +391,7 @@ class TokenTree:
         if not parent.start <= size <= parent.length:
             raise ValueError(f"cannot fork at {size}: the branch goes from {parent.start} to {parent.length}")
         source, index = parent.index, len(self._branches)
+        uid = identifier(parent.uid, size, token, index) if uid is None else uid
         self._arrays(lambda array: np.concatenate([array, array[source : source + 1]]))
         self.mask[index, size:] = False
         self.logprob[index, size:] = 0

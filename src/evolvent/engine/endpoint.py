@@ -185,10 +185,9 @@ class EndpointEngine:
             given = "refuses the key" if self.transport.secret.reveal() else "wants a key"
             raise UserError(f"{self.endpoint.url} {given} (status {status}); set the environment variable {name}")
         if status != 200:
-            raise UserError(
-                f"{self.endpoint.url}/models answers with status {status} ({short(text)}); "
-                "an endpoint's address usually ends in /v1"
-            )
+            busy = status == 429 or status >= 500
+            remedy = "it is busy or broken; try again later" if busy else "an endpoint's address usually ends in /v1"
+            raise UserError(f"{self.endpoint.url}/models answers with status {status} ({short(text)}); {remedy}")
         try:
             cards = {str(card["id"]): card for card in json.loads(text)["data"]}
         except (ValueError, KeyError, TypeError):

@@ -31,7 +31,9 @@ ROOM = 16  # positions that the cache grows by
 class LocalEngine:
     """Rolls out a `Policy` whose model is a `Decoder`."""
 
-    offers = frozenset({"tokens", "logprobs", "fork", "append", "entropy", "alternatives", "adapters", "noise"})
+    offers = frozenset(
+        {"tokens", "logprobs", "fork", "append", "entropy", "alternatives", "hidden", "adapters", "noise"}
+    )
 
     def __init__(self, policy: Policy, ledger: Ledger) -> None:
         if not isinstance(policy.model, Decoder):
@@ -66,6 +68,7 @@ class CachedRunner:
         self.keys: list[Tensor] = []  # a layer each: [rows, kv heads, capacity, dim]
         self.values: list[Tensor] = []
         self.actors = np.zeros(0, np.int64)
+        self.hidden = torch.zeros(0)  # of the logits that came last, after the final norm
 
     def prefill(self, prefixes: Sequence[np.ndarray], actors: Sequence[str], rows: np.ndarray) -> Tensor:
         """See `Runner.prefill`."""
@@ -79,6 +82,7 @@ class CachedRunner:
         hidden, self.keys, self.values = self._full(torch.from_numpy(tokens).to(self.device), low)
         last = hidden[torch.arange(len(prefixes)), torch.from_numpy(lengths - 1).to(self.device)]
         logits = self._logits(last)
+        self.hidden = self.hidden.index_select(0, index)
         self.keys = [F.pad(k, (0, 0, 0, ROOM)).index_select(0, index) for k in self.keys]
         self.values = [F.pad(v, (0, 0, 0, ROOM)).index_select(0, index) for v in self.values]
         self.actors = self.actors[rows]
@@ -100,7 +104,8 @@ class CachedRunner:
         return x, keys, values
 
     def _logits(self, hidden: Tensor) -> Tensor:
-        return linear(self.weights.norm(hidden), self.weights.head).float()
+        self.hidden = self.weights.norm(hidden)
+        return linear(self.hidden, self.weights.head).float()
 
     def step(self, tokens: np.ndarray, positions: np.ndarray) -> Tensor:
         """See `Runner.step`."""

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from evolvent.core.secrets import redact
+
 CHARACTERS_PER_TOKEN = 4  # for estimates, where a service does not report its usage
 LONGEST_PAUSE = 600.0  # seconds that a Retry-After is obeyed for
 
@@ -128,8 +130,8 @@ def reply_text(reply: Mapping[str, Any] | None) -> str:
 
 
 def short(text: str, size: int = 200) -> str:
-    """A text on one line, cut."""
-    text = " ".join(text.split())
+    """A text on one line, cut; secrets go first, as half a key would no longer be known for one."""
+    text = redact(" ".join(text.split()))
     return (text[:size] + "...") if len(text) > size else text or "(empty)"
 
 

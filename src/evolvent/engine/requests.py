@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from evolvent.core.random import identifier
 from evolvent.core.records import Segment, Trajectory
 from evolvent.engine.base import Branch, Sampling
 
@@ -42,6 +43,7 @@ class RequestBranch:
     """A branch of a `RequestTree`, with arrays of its own."""
 
     entropy = None
+    hidden = None
 
     def __init__(self, index: int, stub: Trajectory, limit: int) -> None:
         self.index, self.uid, self.problem, self.actor = index, stub.uid, stub.problem, stub.actor
@@ -148,12 +150,15 @@ class RequestTree:
             own.added.append(Segment(kind, at, own.length))
         own.stop, own.over = "", False
 
-    def fork(self, branch: Branch, uid: int, at: int | None = None, token: int | None = None) -> RequestBranch:
+    def fork(
+        self, branch: Branch, uid: int | None = None, at: int | None = None, token: int | None = None
+    ) -> RequestBranch:
         """A new live branch that shares the first `at` tokens with another and may be forced to go on with `token`."""
         parent = self.branches[branch.index]
         size = parent.length if at is None else at
         if not parent.start <= size <= parent.length:
             raise ValueError(f"cannot fork at {size}: the branch goes from {parent.start} to {parent.length}")
+        uid = identifier(parent.uid, size, token, len(self.branches)) if uid is None else uid
         forced = self.forced(parent, size, token) if token is not None else None
         stub = Trajectory(
             uid,
@@ -175,7 +180,9 @@ class RequestTree:
             new.grow(np.array([token], np.int32), np.array([forced], np.float32), True)
             new.used += 1
         self.branches.append(new)
-        if new.used >= new.limit:
+        if token is not None and token in self.sampling.ends:
+            self._end(new, "end")
+        elif new.used >= new.limit:
             self._end(new, "length")
         return new
 

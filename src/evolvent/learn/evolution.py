@@ -12,7 +12,7 @@ import torch
 from evolvent.core.errors import UserError
 from evolvent.core.random import identifier
 from evolvent.core.records import Batch, Change
-from evolvent.core.role import Role
+from evolvent.core.role import Role, find_field
 from evolvent.core.step import Step
 from evolvent.engine.base import Actor, Noise
 from evolvent.engine.perturb import draw, linear_modules
@@ -61,6 +61,12 @@ class LowRankES:
             )
         if self.rank < 1 or not self.sigma > 0:
             raise UserError(f"learn.rank must be at least 1 and learn.sigma above 0, got {self.rank} and {self.sigma}")
+        problems, n = (find_field(self.role.slots.get("propose"), name) for name in ("problems", "n"))
+        if isinstance(problems, int) and isinstance(n, int) and problems * n < self.population:
+            raise UserError(
+                f"learn.population is {self.population}, but a step has {problems} x {n} trajectories, and members "
+                "without one would count for nothing; lower the population, or raise propose.problems or propose.n"
+            )
         if self.role.policy.adapters:
             raise UserError("evolution strategies change the weights themselves; leave the adapter out")
 

@@ -57,8 +57,10 @@ def load_file(path: Path) -> list[str]:
     except UserError:
         raise
     except Exception as reason:
-        frame = traceback.extract_tb(reason.__traceback__)[-1]
+        line, said = traceback.extract_tb(reason.__traceback__)[-1].lineno, str(reason)
+        if isinstance(reason, SyntaxError):  # the frame is the importer's
+            line, said = reason.lineno, reason.msg
         raise UserError(
-            f"{path} cannot be imported: line {frame.lineno}: {type(reason).__name__}: {reason}; mend the file"
+            f"{path} cannot be imported: line {line}: {type(reason).__name__}: {said}; mend the file"
         ) from None
     return [r.name for r in REGISTRY.values() if Path(r.file).resolve() == path.resolve()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -105,6 +106,13 @@ def settings_of(composition: str, settings: Mapping[str, Any], take: Mapping[str
     return [s for b in built for s in b.settings]
 
 
+def place(one: Recipe) -> str:
+    """Where a recipe is written down: within the package, or as seen from here."""
+    file = Path(one.file)
+    own = file.is_relative_to(Path(__file__).parent)
+    return f"recipes/{one.family}/{file.name}" if own else os.path.relpath(file)
+
+
 def describe_composition(
     composition: str, settings: Mapping[str, Any], take: Mapping[str, str], profile: str
 ) -> dict[str, Any]:
@@ -125,7 +133,7 @@ def describe_composition(
                 "paper": r.paper,
                 "family": r.family,
                 "doc": r.doc,
-                "file": f"recipes/{r.family}/{Path(r.file).name}",
+                "file": place(r),
                 "ops": [op_line(op) for op in r.ops],
                 "claims": {k: asdict(c) for k, c in (("mechanism", r.mechanism), ("outcome", r.outcome)) if c},
                 "verdicts": verdicts(r.name),

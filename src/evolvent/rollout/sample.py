@@ -21,7 +21,13 @@ from evolvent.tasks.base import Reply, Tools
 
 
 class Control(Protocol):
-    """Looks at the tree every `stride` tokens and may fork, append or stop."""
+    """Looks at the tree every `stride` tokens and may fork, append or stop.
+
+    A branch that it stops as "pruned" is dropped, one stopped as "paused" goes to `s.pending`, and any other reason
+    leaves the trajectory in its group as it is. Optional: `begin(tree, requests, owner, s)`, called before the first
+    token; `owner[i]` is the place of root i's request (a fork belongs to its root's). `hidden = True` asks the engine
+    for `branch.hidden`.
+    """
 
     stride: int
 
@@ -30,7 +36,7 @@ class Control(Protocol):
 
 @dataclass
 class Sample:
-    """Sample `n` trajectories of each request.
+    """Sample `n` trajectories of each request. Roots stand in the order of the requests, resumed ones first.
 
     temperature  of the sampling distribution; the learner scores tokens at the same one
     max_tokens   that the policy may write in an episode (None: what the task says)
@@ -47,8 +53,9 @@ class Sample:
 
     @explained("rollout")
     def __call__(self, requests: Sequence[Request], s: Step) -> list[Group]:
-        """Groups in the order of the requests; paused branches go to `s.pending`."""
+        """Groups in the order of the requests, empty ones left out; paused branches go to `s.pending`."""
         role = s.role
+        controls = [c for c in (self.control, *s.controls) if c is not None]
         actors = {a.id: a for a in s.actors}
         stubs, owner = self._stubs(requests, s)
         limit = self.max_tokens or role.task.max_tokens
@@ -57,19 +64,23 @@ class Sample:
             ends=turn_ends(role.task, role.policy.format),
             entropy=self.entropy,
             alternatives=self.alternatives,
+            hidden=any(getattr(c, "hidden", False) for c in controls),
             hold=hasattr(role.task, "episode"),
         )
         tree = role.engine.start(stubs, actors, sampling, [limit] * len(stubs))
         turns = Turns(role.task, role.policy.format, role.ledger)
         # an engine of whole requests pays for each of them, and ends turns by itself
         by_token = sampling.hold and "tokens" in role.engine.offers
-        strides = [self.stride] * by_token + ([self.control.stride] if self.control else [])
+        strides = [self.stride] * by_token + [c.stride for c in controls]
+        for control in controls:
+            if hasattr(control, "begin"):
+                control.begin(tree, requests, owner, s)
         while tree.live:
             tree.advance(min(strides, default=None))
             if sampling.hold:
                 turns.serve(tree)
-            if self.control:
-                self.control.between(tree, s)
+            for control in controls:
+                control.between(tree, s)
         groups = [Group(r.problem, []) for r in requests]
         root_of: dict[int, int] = {}
         for place, branch in enumerate(tree.branches):  # children come after their parents
@@ -170,14 +181,21 @@ def turn_text(branch: Branch, segment: Segment, format: Format) -> str:
 def harvest(
     branch: Branch, stub: Trajectory, format: Format, actors: dict[str, Actor], temperature: float
 ) -> Trajectory:
-    """A finished branch as a trajectory with arrays of its own."""
+    """A finished branch as a trajectory with arrays of its own.
+
+    `info["versions"]` of a resumed one says who sampled what: (version, up to which token), oldest first.
+    """
     segments = branch.segments
     completion = ""
     for before, segment in zip([None, *segments], segments, strict=False):
         if segment.kind == "policy":
             hint = stub.info.get("hint", "") if before is not None and before.kind == "hint" else ""
             completion = hint + turn_text(branch, segment, format)
-    alternatives = getattr(branch, "alternatives", None)
+    alternatives = branch.alternatives
+    info = stub.info | getattr(branch, "info", {})
+    if stub.mask.any():  # begun in an earlier step
+        earlier = stub.info.get("versions", [(stub.version, len(stub.tokens))])
+        info["versions"] = [*earlier, (actors[branch.actor].version, len(branch.tokens))]
     return Trajectory(
         branch.uid,
         stub.problem,
@@ -195,7 +213,7 @@ def harvest(
         uses=stub.uses,
         entropy=None if branch.entropy is None else branch.entropy.copy(),
         alternatives=None if alternatives is None else (alternatives[0].copy(), alternatives[1].copy()),
-        info=stub.info | getattr(branch, "info", {}),
+        info=info,
     )
 
 

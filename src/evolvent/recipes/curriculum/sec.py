@@ -20,10 +20,11 @@ from evolvent.recipes.policy_gradient.grpo import grpo
 
 ARMS = {
     "ours": {"propose.choose.tau": 0.2},
-    "in-order": {"recipe": "grpo", "propose.choose": "in_order", "propose.choose.steps": 100},
+    "in-order": {"recipe": "grpo", "propose.choose": "in_order", "propose.choose.steps": 60},
 }
 LEVELS = "countdown:2x20,2x50,3x20,5x12,5x50"
 HARDER = "countdown:2x99,3x30"
+SMALL = {"learn.lr": 1.5e-4}
 
 sec = recipe(
     "sec",
@@ -32,19 +33,21 @@ sec = recipe(
     title="Self-Evolving Curriculum for LLM Reasoning",
     paper="arXiv 2505.14970",
     mechanism=claim(
-        "More of the sampled groups have a signal than under uniform choice or a fixed order.",
-        down("train.flat_groups", 0.02, "grpo", "in-order"),
+        "More of the sampled groups have a signal than under uniform choice.",
+        down("train.flat_groups", 0.03, "grpo"),
         task=LEVELS,
         test=HARDER,
-        budget="100 steps",
+        budget="60 steps",
+        common=SMALL,
         arms=ARMS,
     ),
     outcome=claim(
         "Accuracy on harder levels than those trained on is higher than after uniform choice or a fixed order.",
-        up("test.sampled", 0.01, "grpo", "in-order"),
+        up("test.sampled", 0.02, "grpo", "in-order"),
         task=LEVELS,
         test=HARDER,
-        budget="100 steps",
+        budget="60 steps",
+        common=SMALL,
         arms=ARMS,
     ),
 )
