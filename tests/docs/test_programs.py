@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,28 @@ def test_a_recipe_of_the_page_takes_steps(page: str, tmp_path: Path) -> None:
     finally:
         for added in set(REGISTRY) - set(known):
             del REGISTRY[added]
+
+
+def test_the_signatures_of_the_page_are_those_of_the_parts() -> None:
+    """As many arguments as the functions take that recipes put there, self aside."""
+    page = (ROOT / "docs/write-a-recipe.md").read_text()
+    told = dict(re.findall(r"^\| `([a-z.]+)` \| `(\(.*?\)) ->", page, re.MULTILINE))
+    built = build("spear+sec").system.parts
+    credit, learn = built["credit"], built["learn"]
+    parts = {
+        "credit.baseline": credit.baseline,
+        "credit.scale": credit.scale,
+        "credit.rows": credit.rows,
+        "credit.groups": credit.groups,
+        "learn.ratio": learn.ratio,
+        "learn.surrogate": learn.surrogate,
+        "learn.aggregate": learn.aggregate,
+        **{path: built[path] for path in ("propose", "propose.choose", "judge", "keep")},
+    }
+    assert set(told) == set(parts)
+    for path, part in parts.items():
+        wanted = [p for p in inspect.signature(part).parameters.values() if p.kind is not p.KEYWORD_ONLY]
+        assert len(re.sub(r"\[[^\]]*\]", "", told[path]).split(",")) == len(wanted), path
 
 
 def test_the_task_of_the_readme_passes_its_audit(tmp_path: Path) -> None:
