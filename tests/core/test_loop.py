@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 import torch
-from tests.toys import Digits, random_policy, role_of
+from tests.toys import Digits, random_policy, role_of, stub
 
 from evolvent.core.errors import UserError, VerifierError
 from evolvent.core.ledger import Budget
-from evolvent.core.loop import System, TooManyErrors, everyone
+from evolvent.core.loop import System, TooManyErrors, everyone, summarise
 from evolvent.core.records import Group, Problem, Request
 from evolvent.core.step import Step
 from evolvent.guard.gate import ScoreGate, Watch
@@ -199,3 +199,17 @@ def test_a_median_of_an_even_group_is_refused() -> None:
 def test_values_out_of_range_are_refused(parts: dict[str, Any]) -> None:
     with pytest.raises(UserError):
         system(**parts)
+
+
+def test_a_step_says_how_many_answers_differ_and_which_groups_have_no_signal() -> None:
+    s = Step(0, role_of(random_policy()))
+    for texts, scores in (("aab", (0, 0, 0)), ("cd", (1, 0))):
+        rows = [stub(i, [1]) for i in range(len(texts))]
+        for row, text, score in zip(rows, texts, scores, strict=True):
+            row.completion = text
+            row.reward("outcome", float(score))
+        s.groups.append(Group(rows[0].problem, rows))
+    summarise(s)
+    assert s.metrics["distinct"] == pytest.approx((2 / 3 + 1) / 2)
+    assert s.metrics["flat_groups"] == 0.5
+    assert s.metrics["score"] == pytest.approx(1 / 5)

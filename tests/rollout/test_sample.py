@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -136,6 +137,37 @@ def test_a_resumed_episode_says_which_version_sampled_what() -> None:
     for t, before in zip(group.trajectories, paused, strict=True):
         assert t.info["versions"] == [(before.version, len(before.tokens)), (before.version + 3, len(t.tokens))]
     assert "versions" not in before.info
+
+
+class Note:
+    """Writes on every branch how long it was after two tokens, and ends every second one."""
+
+    stride = 2
+
+    def between(self, tree: Tree, s: Step) -> None:
+        for branch in tree.live:
+            branch.info.setdefault("seen", len(branch.tokens))
+            if branch.index % 2:
+                tree.stop(branch, "enough")
+
+
+def test_what_a_controller_notes_is_on_the_trajectory() -> None:
+    rows, _ = rolled(Digits(), [Request(problem(), 6)], Sample(control=Note()))
+    assert all(t.info["seen"] == int(t.segments[0].stop) + 2 for t in rows if t.sampled > 2)
+    assert any("seen" in t.info for t in rows)
+
+
+def test_what_is_over_among_the_resumed_is_left_as_it_is() -> None:
+    rows, s = rolled(Digits(), [Request(problem(), 6)], Sample(control=Note()))
+    over, paused = tuple(rows), replace(rows[0], stop="paused")
+    role = s.role
+    (group,) = Sample()([Request(problem(), 6, resume=over)], Step(1, role, [role.policy_actor()]))
+    assert list(group.trajectories) == list(over)
+    resume = (*over[:5], paused)
+    (group,) = Sample()([Request(problem(), 7, resume=resume)], Step(1, role, [role.policy_actor()]))
+    assert [t.uid for t in group.trajectories[:5]] == [t.uid for t in over[:5]]
+    assert len(group.trajectories) == 7
+    assert group.trajectories[5].uid == paused.uid
 
 
 class Watch:

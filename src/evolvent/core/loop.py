@@ -167,7 +167,8 @@ def everyone(roles: Sequence[str], t: int) -> list[str]:
 
 
 def summarise(s: Step) -> None:
-    """The numbers that every run has: score, outcome, length, truncation, entropy, and groups without signal.
+    """The numbers that every run has: score, outcome, length, truncation, entropy, groups without signal, and the share
+    of a group's answers that differ.
 
     `entropy` is an estimate, the mean of -log p over the tokens sampled. A judge that rewards something else than the
     outcome may have logged `outcome` itself.
@@ -183,7 +184,9 @@ def summarise(s: Step) -> None:
     s.log("truncated", float(np.mean([t.truncated for t in rows])))
     if tokens := sum(t.sampled for t in rows):
         s.log("entropy", -sum(float(t.logprob[t.mask].sum(dtype=np.float64)) for t in rows) / tokens)
+    judged = [g.valid for g in s.groups if g.valid]
     s.log("flat_groups", float(np.mean([is_flat(g) for g in s.groups if g.valid])))
+    s.log("distinct", float(np.mean([len({t.completion for t in valid}) / len(valid) for valid in judged])))
 
 
 def is_flat(group: Group) -> bool:

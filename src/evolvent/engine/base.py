@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -77,6 +77,7 @@ class Branch(Protocol):
     actor: str
     parent: int | None
     fork_at: int | None
+    info: dict[str, Any]  # what controllers note; it becomes the trajectory's
 
     @property
     def stop(self) -> str: ...

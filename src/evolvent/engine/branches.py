@@ -6,7 +6,7 @@ The model behind it is a `Runner`, which keeps one cache row for each live branc
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -54,6 +54,7 @@ class TokenBranch:
         self.problem = problem
         self.parent: int | None = None
         self.fork_at: int | None = None
+        self.info: dict[str, Any] = {}  # what controllers note; it becomes the trajectory's
         self.added: list[Segment] = []  # what neither the prompt nor the policy wrote
 
     @property

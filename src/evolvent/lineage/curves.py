@@ -16,6 +16,7 @@ CURVES = (
     ("outcome", "Share of trajectories that are right", True, "the verifier's verdict, without shaping"),
     ("length", "Tokens a trajectory", False, "written by the policy"),
     ("flat_groups", "Groups without signal", True, "all trajectories of the problem scored the same"),
+    ("distinct", "Different answers in a group", True, "share of the answers to a problem"),
     ("truncated", "Trajectories cut by a limit", True, ""),
     ("entropy", "Entropy", False, "of the sampling distribution, nats a token"),
     ("learn/entropy", "Entropy", False, "of the policy while it was trained, nats a token"),
@@ -28,6 +29,7 @@ CURVES = (
 FROM_ZERO = {
     "length",
     "flat_groups",
+    "distinct",
     "truncated",
     "learn/grad_norm",
     "entropy",

@@ -36,7 +36,8 @@ class Control(Protocol):
 
 @dataclass
 class Sample:
-    """Sample `n` trajectories of each request. Roots stand in the order of the requests, resumed ones first.
+    """Sample `n` trajectories of each request. Roots stand in the order of the requests, resumed ones first; what of
+    these is over already goes to its group as it is.
 
     temperature  of the sampling distribution; the learner scores tokens at the same one
     max_tokens   that the policy may write in an episode (None: what the task says)
@@ -67,6 +68,9 @@ class Sample:
             hidden=any(getattr(c, "hidden", False) for c in controls),
             hold=hasattr(role.task, "episode"),
         )
+        groups = [Group(r.problem, [t for t in r.resume if not is_open(t)]) for r in requests]
+        if not stubs:
+            return [g for g in groups if g.trajectories]
         tree = role.engine.start(stubs, actors, sampling, [limit] * len(stubs))
         turns = Turns(role.task, role.policy.format, role.ledger)
         # an engine of whole requests pays for each of them, and ends turns by itself
@@ -81,7 +85,6 @@ class Sample:
                 turns.serve(tree)
             for control in controls:
                 control.between(tree, s)
-        groups = [Group(r.problem, []) for r in requests]
         root_of: dict[int, int] = {}
         for place, branch in enumerate(tree.branches):  # children come after their parents
             root = place if branch.parent is None else root_of.get(branch.parent, place)
@@ -101,7 +104,7 @@ class Sample:
         owner: list[int] = []
         names = [a.id for a in s.actors]
         for place, request in enumerate(requests):
-            for paused in request.resume:
+            for paused in filter(is_open, request.resume):
                 stubs.append(paused)
                 owner.append(place)
             if request.n > len(request.resume):
@@ -145,6 +148,11 @@ def opening(format: Format, request: Request, task: Any = None) -> tuple[np.ndar
     else:
         tokens = format.prompt(messages)
     return np.array(tokens + (format.encode(request.hint) if request.hint else []), np.int32), len(tokens)
+
+
+def is_open(t: Trajectory) -> bool:
+    """Whether a trajectory can go on: it was paused, or never begun."""
+    return t.stop in ("", "paused")
 
 
 def blank(uid: int, problem: Problem, prefix: np.ndarray, actor: str) -> Trajectory:
@@ -192,7 +200,7 @@ def harvest(
             hint = stub.info.get("hint", "") if before is not None and before.kind == "hint" else ""
             completion = hint + turn_text(branch, segment, format)
     alternatives = branch.alternatives
-    info = stub.info | getattr(branch, "info", {})
+    info = stub.info | branch.info
     if stub.mask.any():  # begun in an earlier step
         earlier = stub.info.get("versions", [(stub.version, len(stub.tokens))])
         info["versions"] = [*earlier, (actors[branch.actor].version, len(branch.tokens))]
