@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from tests.recipes.recipe_runs import build, steps
 from tests.small_model import small_model
 
 from evolvent.core.recipe import REGISTRY
+from evolvent.core.step import Step
+from evolvent.engine.base import Tree
 from evolvent.recipes import load_all, resolve
 from evolvent.recipes.catalogue import describe_composition
 from evolvent.tasks.audit import audit
@@ -41,6 +44,18 @@ def test_a_recipe_of_the_page_takes_steps(page: str, tmp_path: Path) -> None:
     finally:
         for added in set(REGISTRY) - set(known):
             del REGISTRY[added]
+
+
+def test_the_controller_and_the_claims_of_the_page() -> None:
+    written = blocks("docs/write-a-recipe.md")
+    names: dict[str, Any] = {"dataclass": dataclass, "Tree": Tree, "Step": Step}
+    exec(next(b for b in written if "class FirstCome" in b), names)
+    made = build("grpo", rollout__control=names["FirstCome"], rollout__control__enough=1, rollout__control__stride=1)
+    (s,) = steps(made.system, 1)
+    assert s.pending
+    assert all(t.stop == "paused" for t in s.pending)
+    exec(next(b for b in written if "mechanism = claim(" in b), names)
+    assert names["mechanism"].baselines == names["outcome"].baselines == ("grpo",)
 
 
 def test_the_signatures_of_the_page_are_those_of_the_parts() -> None:
