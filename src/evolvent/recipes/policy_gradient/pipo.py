@@ -162,8 +162,8 @@ pipo = recipe(
     ),
     outcome=claim(
         "With 15 % of the labels flipped, accuracy ends higher than GRPO's, and falls less from its peak.",
-        up("test.sampled", 0.01, "grpo"),
-        down("drop.sampled", 0.005, "grpo"),
+        up("test.sampled", 0.015, "grpo"),
+        down("drop.sampled", 0.01, "grpo"),
         task=TASK,
         budget="60 steps",
         common=SMALL,
