@@ -11,6 +11,11 @@ from evolvent.cli.options import emit, json_option
 from evolvent.core.errors import UserError, unknown
 
 
+def topmost(paths: list[str]) -> list[str]:
+    """Paths without those below another one: `learn` says all of a new learner."""
+    return [p for p in paths if not any(p.startswith(f"{other}.") for other in paths)]
+
+
 @click.command(name="list")
 @click.argument("family", required=False)
 @json_option
@@ -46,7 +51,7 @@ def list_(family: str | None, as_json: bool) -> None:
         for column in ("recipe", "parent", "changes", "paper", "evidence"):
             table.add_column(column, overflow="fold")
         for r in mine:
-            table.add_row(r["recipe"], r["parent"] or "", ", ".join(r["changes"]), r["paper"], r["evidence"])
+            table.add_row(r["recipe"], r["parent"] or "", ", ".join(topmost(r["changes"])), r["paper"], r["evidence"])
         console.print(table)
         console.print()
     console.print("`evolvent show RECIPE` prints one in full; recipes combine with +, as in `evolvent run grpo+sec`.")
