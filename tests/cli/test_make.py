@@ -88,6 +88,15 @@ def test_a_dry_run_says_what_measuring_takes(here: Path, capsys: pytest.CaptureF
     assert list(here.iterdir()) == []
 
 
+def test_a_dry_run_measures_no_more_problems_than_a_file_has(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [json.dumps({"prompt": f"{i}+1=", "answer": str(i + 1)}) for i in range(10)]  # 2 to test, 1 for the gate
+    (here / "rows.jsonl").write_text("\n".join(rows))
+    options = "--model", small_model(), "--budget", "1 step", "--set", "propose.problems=4", "--set", "propose.n=4"
+    found = data(capsys, "run", "grpo", "--task", "rows.jsonl", *options, "--dry-run")
+    rollouts = 2 * 17 * (2 + 1)
+    assert found["measuring"]["tokens_sampled"] == round(rollouts * found["tokens_sampled"] / (4 * 4))
+
+
 def test_intervals_are_objects_in_json(capsys: pytest.CaptureFixture[str]) -> None:
     emit({"sampled": Interval(0.5, float("-inf"), 0.75)})
     assert json.loads(capsys.readouterr().out) == {"sampled": {"mean": 0.5, "low": None, "high": 0.75}}

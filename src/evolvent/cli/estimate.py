@@ -16,6 +16,7 @@ from evolvent.core.step import Step
 from evolvent.models.memory import Memory, estimate, shortage, size, total
 from evolvent.run.assemble import Assembled
 from evolvent.run.final import GATE_PROBLEMS, SAMPLES, TEST_PROBLEMS
+from evolvent.tasks.base import Split
 
 HOPELESS = 2.0  # times the memory that there is: more than the estimate can be wrong by
 
@@ -73,11 +74,14 @@ def print_requests(assembled: Assembled, as_json: bool) -> None:
     click.echo("No answer was asked for, and nothing was written.")
 
 
-def measuring(done: list[Step], sampled: float) -> dict[str, int]:
+def measuring(task: Any, done: list[Step], sampled: float) -> dict[str, int]:
     """Tokens and seconds of the measurements before and after, at the pace and length of a step's rollouts."""
+    most: dict[Split, int] = {"test": TEST_PROBLEMS, "gate": GATE_PROBLEMS}
+    if hasattr(task, "listed"):  # a file may hold fewer
+        most = {split: min(count, len(task.listed(split))) for split, count in most.items()}
     rollouts = sum(s.metrics.get("trajectories", 0.0) for s in done) or 1.0
     seconds = sum(s.metrics.get("seconds/rollout", 0.0) + s.metrics.get("seconds/judge", 0.0) for s in done)
-    scale = 2 * (1 + SAMPLES) * (TEST_PROBLEMS + GATE_PROBLEMS) / rollouts
+    scale = 2 * (1 + SAMPLES) * sum(most.values()) / rollouts
     return {"tokens_sampled": round(scale * sampled), "seconds": round(scale * seconds)}
 
 
@@ -107,7 +111,7 @@ def print_estimate(assembled: Assembled, as_json: bool, final: bool | None = Tru
         "tokens_trained": round(steps * spent["trained"]),
         "verifier_calls": round(steps * spent["verifier_calls"]),
         "seconds": round(steps * seconds),
-        "measuring": measuring(done, spent["sampled"]) if final is not False else None,
+        "measuring": measuring(assembled.task, done, spent["sampled"]) if final is not False else None,
         "peak_memory_bytes": memory.peak,
         "disk_bytes": memory.checkpoint + versions * weights,
     }
