@@ -22,6 +22,7 @@ from evolvent.propose.problems import Problems
 from evolvent.recipes import load_all
 from evolvent.recipes.policy_gradient.pipo import PolicyImprovement
 from evolvent.recipes.profiles import PROFILES
+from evolvent.recipes.rollout.arrol import Prune
 from evolvent.run.assemble import Assembled, assemble
 from evolvent.run.spec import RunSpec
 
@@ -35,6 +36,7 @@ PROFILES["short"] = {
     Watch: {"every": 2, "problems": 8},
     PolicyImprovement: {"window": 1},
     Replay: {"capacity": 4},
+    Prune: {"stride": 1, "warmup": 1},
 }
 TASKS = {"spear": "calc:1x1"}  # the task that shows what a recipe does, where the usual one does not
 
