@@ -38,7 +38,8 @@ PROFILES["short"] = {
     Replay: {"capacity": 4},
     Prune: {"stride": 1, "warmup": 1},
 }
-TASKS = {"spear": "calc:1x1"}  # the task that shows what a recipe does, where the usual one does not
+# the task that shows what a recipe does, where the usual one does not
+TASKS = {"spear": "calc:1x1", "latr": "arith:1x1,1x1-chain"}
 
 
 def build(composition: str, task: str = "", seed: int = 0, **settings: Any) -> Assembled:
