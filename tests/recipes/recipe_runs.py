@@ -22,7 +22,7 @@ from evolvent.propose.problems import Problems
 from evolvent.recipes import load_all
 from evolvent.recipes.policy_gradient.pipo import PolicyImprovement
 from evolvent.recipes.profiles import PROFILES
-from evolvent.recipes.rollout.arrol import Prune
+from evolvent.rollout.prune import Prune
 from evolvent.run.assemble import Assembled, assemble
 from evolvent.run.spec import RunSpec
 
