@@ -313,6 +313,8 @@ def test_the_code_of_a_claim_is_that_of_its_arms_tasks_and_reference(study: Call
         "evolvent.models.reference",
         "evolvent.engine.local",
     } <= set(found)
+    probing = changed(plain, components=(up("probe.evolvent.bench.votes:vote_gain", 0.1, "grpo"),))
+    assert {"evolvent.bench.votes", "evolvent.judge.elect"} <= set(study(outcome=probing).code_of_all())
     assert "evolvent.tasks.calc" not in found
 
 

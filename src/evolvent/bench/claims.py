@@ -180,6 +180,7 @@ class Study:
             roots += [home(ancestor) for ancestor in recipe.lineage]
         for spec in (cell.task, cell.test or cell.task):
             roots += sources_of(spec)
+        roots += [name.partition(":")[0] for name in cell.probes if name.startswith("evolvent.")]
         return closure(roots)
 
     def key(self, cell: Cell) -> str:
