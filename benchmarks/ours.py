@@ -79,6 +79,7 @@ def speed_run(model: str, steps: int, full: bool) -> Assembled:
     settings = {
         "propose.problems": PROMPTS, "propose.n": SAMPLES, "rollout.max_tokens": LONGEST,
         "learn.lr": RATE, "learn.kl": 0.0, "learn.minibatches": 1, "learn.clip_low": CLIP, "learn.clip_high": CLIP,
+        "gate.every": 0,  # the peer evaluates nothing
     }  # fmt: skip
     made = assemble(RunSpec("grpo", TASK, model, f"{steps} steps", 0, settings, profile="paper"))
     role = made.main_role
