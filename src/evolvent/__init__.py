@@ -7,9 +7,15 @@ result.policy, result.curve("outcome"), result.ledger
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+# oneDNN keeps what it prepared for every shape of product that it has met, up to a thousand of them: a gigabyte after
+# thirty steps, and no faster. It reads these once, so they come before torch.
+for _name in ("LRU_CACHE_CAPACITY", "ONEDNN_PRIMITIVE_CACHE_CAPACITY"):
+    os.environ.setdefault(_name, "32")
 
 if TYPE_CHECKING:
     from evolvent.run.api import run
