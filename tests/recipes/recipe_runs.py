@@ -32,7 +32,7 @@ PROFILES["short"] = {
     PolicyGradient: {"lr": 3e-3, "minibatches": 2, "warmup": 0},
     Supervised: {"lr": 3e-3, "warmup": 0},
     Preference: {"lr": 3e-3, "warmup": 0},
-    LowRankES: {"sigma": 0.1, "lr": 1e-2},
+    LowRankES: {"population": 24, "sigma": 0.1, "lr": 1e-2},
     Watch: {"every": 2, "problems": 8},
     PolicyImprovement: {"window": 1},
     Replay: {"capacity": 4},
