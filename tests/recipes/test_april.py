@@ -166,3 +166,8 @@ def test_nothing_waits_where_another_asks() -> None:
     assert len(groups) == WANTED
     assert part.waiting == []
     assert not any(t.stop == "paused" for t in members(groups).values())
+
+
+def test_trees_are_refused() -> None:
+    with pytest.raises(UserError, match="Lookahead.*leave one of the two out"):
+        build("april+latr")

@@ -11,7 +11,7 @@ from evolvent.core.errors import UserError
 from evolvent.core.records import Group, Request, Trajectory
 from evolvent.core.step import RollOut, Step
 from evolvent.engine.base import Tree
-from evolvent.rollout.sample import is_open
+from evolvent.rollout.sample import Sample, is_open
 
 
 @dataclass
@@ -83,7 +83,12 @@ class Partial:
                 tree.stop(branch, "paused")
 
     def check(self, system: object) -> None:
-        """At least what is asked for."""
+        """At least what is asked for, around a roll-out whose answers are those that it was asked for."""
+        if isinstance(self.inner, Sample) and type(self.inner) is not Sample:
+            raise UserError(
+                f"partial roll-outs pause and resume plain sampling, and `{type(self.inner).__name__}` makes answers "
+                "of its own on the way; leave one of the two out"
+            )
         if self.over < 1:
             raise UserError(f"rollout.partial.over must be at least 1, got {self.over}; 1 waits for every answer")
 
