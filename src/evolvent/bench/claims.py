@@ -25,6 +25,7 @@ from evolvent.bench.pool import run_cells
 from evolvent.bench.statistics import Interval, Verdict, combine, decide, sign_flip_p
 from evolvent.core.claim import Claim, Component
 from evolvent.core.errors import UserError
+from evolvent.core.files import whole
 from evolvent.core.ledger import Budget
 from evolvent.core.recipe import Recipe, parse_composition
 from evolvent.models.load import find_model
@@ -63,9 +64,8 @@ class Evidence:
     def write(self, name: str, data: Mapping[str, Any]) -> None:
         """Write a recipe's file, whole or not at all."""
         self.root.mkdir(parents=True, exist_ok=True)
-        part = self.file(name).with_suffix(".part")
-        part.write_text(json.dumps(data, indent=1) + "\n")
-        part.replace(self.file(name))
+        with whole(self.file(name)) as part:
+            part.write_text(json.dumps(data, indent=1) + "\n")
 
     def cells(self, name: str) -> dict[str, dict[str, Any]]:
         """Results by key."""

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -29,6 +28,7 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from evolvent.core.errors import UserError
+from evolvent.core.files import whole
 from evolvent.core.random import identifier, stream
 from evolvent.core.records import Problem
 from evolvent.models.checkpoint import WEIGHTS, seed_config, write_weights
@@ -406,9 +406,8 @@ def write_seed_model(folder: Path, model: Decoder, config: dict[str, Any], forma
 
 def replace(path: Path, content: bytes) -> None:
     """Write a file whole or not at all."""
-    part = path.with_suffix(path.suffix + ".part")
-    part.write_bytes(content)
-    os.replace(part, path)
+    with whole(path) as part:
+        part.write_bytes(content)
 
 
 def save(path: Path, about: dict[str, Any], model: Decoder, optimizer: torch.optim.Optimizer, curves: Curves) -> None:
@@ -417,9 +416,8 @@ def save(path: Path, about: dict[str, Any], model: Decoder, optimizer: torch.opt
         "about": about, "model": model.state_dict(), "optimizer": optimizer.state_dict(),
         "curves": curves.data, "span": (curves.sums.tolist(), curves.counts.tolist(), curves.tokens),
     }  # fmt: skip
-    part = path.with_suffix(".part")
-    torch.save(state, part)
-    os.replace(part, path)
+    with whole(path) as part:
+        torch.save(state, part)
 
 
 def restore(path: Path, same: dict[str, Any], model: Decoder, optimizer: torch.optim.Optimizer, curves: Curves) -> int:
