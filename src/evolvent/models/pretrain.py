@@ -33,6 +33,7 @@ from evolvent.core.random import identifier, stream
 from evolvent.core.records import Problem
 from evolvent.models.checkpoint import WEIGHTS, seed_config, write_weights
 from evolvent.models.decoder import Decoder, DecoderConfig, initialise
+from evolvent.models.products import exact
 from evolvent.models.tokenizer import SeedFormat, character_tokenizer
 from evolvent.tasks.base import Demo, Task
 
@@ -371,13 +372,13 @@ def pretrain(
 def one_thread() -> Iterator[None]:
     """One thread, and the kernels that are fastest for small matrices.
 
-    `medium` lets float32 products go through oneDNN, which on processors with AVX-512 is twice as fast as MKL and
-    as exact (those with AMX round to bfloat16 there). Its fused attention is slow with that setting; plain
-    products are not.
+    `medium` lets float32 products go through oneDNN, which on processors with AVX-512 that are not Intel's is twice as
+    fast as MKL and as exact. Its fused attention is slow with that setting; plain products are not.
     """
     threads, precision = torch.get_num_threads(), torch.get_float32_matmul_precision()
     torch.set_num_threads(1)
-    torch.set_float32_matmul_precision("medium")
+    if exact():  # else it would round to bfloat16
+        torch.set_float32_matmul_precision("medium")
     try:
         with sdpa_kernel(SDPBackend.MATH):
             yield
