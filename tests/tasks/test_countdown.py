@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from evolvent.core.errors import UserError
 from evolvent.core.records import Problem, Trajectory
 from evolvent.tasks.base import SPLITS, split_of
-from evolvent.tasks.countdown import TARGETS, Countdown, evaluate, reached, solutions, solves, steps
+from evolvent.tasks.countdown import TARGETS, Countdown, evaluate, reached, solutions, solves, steps, targets
 
 few = st.lists(st.integers(1, 20), min_size=2, max_size=3)
 
@@ -61,6 +61,12 @@ def reachable(numbers: list[int]) -> set[int]:
 @given(st.lists(st.integers(1, 20), min_size=3, max_size=3))
 def test_all_that_can_be_reached_is_found(numbers: list[int]) -> None:
     assert set(solutions(tuple(sorted(numbers)))) == reachable(numbers)
+
+
+@given(st.lists(st.integers(1, 99), min_size=2, max_size=4))
+def test_targets_are_those_with_a_solution(numbers: list[int]) -> None:
+    ordered = tuple(sorted(numbers))
+    assert targets(ordered) == list(solutions(ordered))
 
 
 @given(few)

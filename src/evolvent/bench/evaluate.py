@@ -5,7 +5,6 @@ Together with the rest of this package the only code that reads the test split.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -18,6 +17,7 @@ from evolvent.core.records import Group, Problem, Request
 from evolvent.core.role import Role
 from evolvent.core.step import Step
 from evolvent.engine.base import Engine
+from evolvent.judge.elect import elected
 from evolvent.judge.verify import verify
 from evolvent.models.policy import Policy
 from evolvent.rollout.sample import Sample
@@ -118,11 +118,8 @@ def summarise(greedy: Sequence[Group], sampled: Sequence[Group], k: int, tempera
 
 def vote(group: Group) -> float:
     """Outcome of the most frequent extracted answer; ties go to the one that came first."""
-    answers = Counter(t.info.get("answer") for t in group.valid if t.info.get("answer") is not None)
-    if not answers:
-        return 0.0
-    winner = answers.most_common(1)[0][0]
-    return next(t.outcome for t in group.valid if t.info.get("answer") == winner)
+    winner = elected([t.info.get("answer") for t in group.valid])
+    return next((t.outcome for t in group.valid if winner is not None and t.info.get("answer") == winner), 0.0)
 
 
 def best_temperature(subject: Subject, problems: Sequence[Problem], samples: int = 4) -> float:

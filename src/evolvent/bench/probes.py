@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 
 import numpy as np
 
+from evolvent.core import places
 from evolvent.core.errors import unknown
 from evolvent.core.records import Group, Request
 from evolvent.core.role import Role, find_field
@@ -55,9 +55,8 @@ def find_probe(name: str) -> Probe:
     """A probe by name, or `module:function` of your own. `UserError` if there is none."""
     if name in PROBES:
         return PROBES[name]
-    module, _, function = name.partition(":")
     try:
-        return getattr(importlib.import_module(module), function)
+        return places.at(name)
     except (ImportError, AttributeError, ValueError):
         remedy = f"there are {', '.join(PROBES)}; give module:function for one of your own"
         raise unknown("probe", name, PROBES, remedy) from None

@@ -21,6 +21,6 @@ def vote_gain(role: Role, t: int) -> float:
         answers = [x.info["answer"] for x in group.valid]
         right = {x.info["answer"] for x in group.valid if x.outcome >= 1.0}
         weights = ranks(np.array([x.info.get("head", 0.5) for x in group.valid]))
-        plain, weighed = elected(answers, np.ones(len(answers))), elected(answers, weights)
+        plain, weighed = elected(answers), elected(answers, weights)
         gain.append((weighed in right) - (plain in right))
     return float(np.mean(gain))

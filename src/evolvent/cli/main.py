@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import importlib
 import os
 import sys
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import click
 
 from evolvent import __version__
+from evolvent.core import places
 from evolvent.core.errors import UserError, nearest
 from evolvent.core.secrets import redact
 
@@ -72,8 +72,7 @@ class Commands(click.Group):
         """Import a command."""
         if name not in COMMANDS:
             return None
-        module, _, attribute = COMMANDS[name][0].partition(":")
-        return getattr(importlib.import_module(f"evolvent.cli.{module}"), attribute)
+        return places.at(f"evolvent.cli.{COMMANDS[name][0]}")
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """Unknown commands suggest the nearest one."""

@@ -20,6 +20,7 @@ from typing import Any
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
+from evolvent.core import places
 from evolvent.core.errors import UserError, nearest
 from evolvent.core.recipe import USER, Entry, Path, Plan, Site, describe, show_path
 
@@ -174,9 +175,8 @@ class Builder:
         if name.lower() in ("none", "null"):
             return None
         if ":" in name:
-            module, _, attribute = name.partition(":")
             try:
-                return getattr(importlib.import_module(module), attribute)
+                return places.at(name)
             except (ImportError, AttributeError) as reason:
                 raise UserError(f"{show_path(path)}: cannot import `{name}` ({reason})") from None
         if default is None and len(path) == 2:

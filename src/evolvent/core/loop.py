@@ -11,8 +11,8 @@ import numpy as np
 
 from evolvent.core.errors import UserError, tally
 from evolvent.core.ledger import Budget, Ledger
-from evolvent.core.records import Group
-from evolvent.core.role import Role
+from evolvent.core.records import Trajectory
+from evolvent.core.role import Role, refuse_blind
 from evolvent.core.step import Step, Turns
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ class System:
         """Hand each part its role, then let it check the system; called once, before the first step."""
         for role in self.roles.values():
             role.others = self.roles
+            refuse_blind(role)
             for path, part in role.parts.items():
                 missing = set(getattr(part, "needs", ())) - role.engine.offers
                 if missing:
@@ -184,12 +185,12 @@ def summarise(s: Step) -> None:
     s.log("truncated", float(np.mean([t.truncated for t in rows])))
     if tokens := sum(t.sampled for t in rows):
         s.log("entropy", -sum(float(t.logprob[t.mask].sum(dtype=np.float64)) for t in rows) / tokens)
-    judged = [g.valid for g in s.groups if g.valid]
-    s.log("flat_groups", float(np.mean([is_flat(g) for g in s.groups if g.valid])))
+    judged = [valid for g in s.groups if (valid := g.valid)]
+    s.log("flat_groups", float(np.mean([is_flat(valid) for valid in judged])))
     s.log("distinct", float(np.mean([len({t.completion for t in valid}) / len(valid) for valid in judged])))
 
 
-def is_flat(group: Group) -> bool:
-    """All scores of the group are equal: no signal for a group baseline."""
-    scores = [t.score for t in group.valid]
+def is_flat(trajectories: Sequence[Trajectory]) -> bool:
+    """All scores of a group are equal: no signal for a group baseline."""
+    scores = [t.score for t in trajectories]
     return max(scores) - min(scores) < 1e-9

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from evolvent.core.errors import UserError
 from evolvent.core.ledger import Ledger
 from evolvent.core.records import Group, Request
 from evolvent.core.step import Step
+
+Part = TypeVar("Part", bound=Callable[..., Any])
 
 if TYPE_CHECKING:
     from evolvent.engine.base import Actor, Engine
@@ -65,6 +68,28 @@ class Role:
         from evolvent.engine.base import Actor
 
         return Actor(self.adapter or "policy", self.policy.version, self.policy.low(self.adapter))
+
+
+def reads_outcome(part: Part) -> Part:
+    """Mark a part, or a function that parts are given, as one that looks at the verifier's outcome.
+
+    It is refused beside a judge that gives none; such a judge says what it is in `no_outcome`.
+    """
+    part.reads_outcome = True  # type: ignore[attr-defined]
+    return part
+
+
+def refuse_blind(role: Role) -> None:
+    """`UserError` if a part of the role wants the verifier's outcome and the judge gives none."""
+    judge = next((part.no_outcome for part in role.parts.values() if hasattr(part, "no_outcome")), None)
+    for path, part in role.parts.items() if judge else ():
+        for reader in (part, *getattr(part, "__dict__", {}).values()):
+            if getattr(reader, "reads_outcome", False):
+                name = getattr(reader, "__name__", type(reader).__name__)
+                raise UserError(
+                    f"`{path}` looks at the verifier's outcome ({name}), and {judge} gives none; drop one of the two "
+                    "recipes, or replace that part"
+                )
 
 
 def find_field(part: Any, name: str) -> Any:

@@ -9,10 +9,11 @@ import numpy as np
 from jaxtyping import Float
 
 
-def elected(answers: Sequence[str | None], weights: Float[np.ndarray, " votes"]) -> str | None:
-    """The answer whose votes weigh most, the first of equals; None is no vote. Equal weights are a plain majority."""
+def elected(answers: Sequence[str | None], weights: Float[np.ndarray, " votes"] | None = None) -> str | None:
+    """The answer whose votes weigh most (default: all the same), the first of equals; None is no vote."""
     votes: dict[str, float] = defaultdict(float)
-    for answer, weight in zip(answers, weights.tolist(), strict=True):
+    counts = np.ones(len(answers)) if weights is None else weights
+    for answer, weight in zip(answers, counts.tolist(), strict=True):
         if answer is not None:
             votes[answer] += weight
     return max(votes, key=votes.__getitem__, default=None)

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from evolvent.core.errors import UserError, VerifierError
 from evolvent.core.records import Group, Trajectory
 from evolvent.core.step import Step
+from evolvent.judge.elect import elected
 from evolvent.judge.verify import verify
-from evolvent.learn.credit import with_signal
-from evolvent.learn.negative import RatedCredit
-from evolvent.learn.preference import right_and_wrong
-from evolvent.learn.supervised import best, correct
-
-LABELLED = (with_signal, correct, best, right_and_wrong)  # what looks at the verifier's outcome
 
 
 def answered(t: Trajectory) -> str | None:
@@ -42,21 +36,12 @@ class Majority:
     agree: float = 1.0
     differ: float = 0.0
     ballot: Callable[[Trajectory], str | None] = answered
+    no_outcome: ClassVar = "a majority vote"
 
     def check(self, system: Any) -> None:
-        """Agreement must pay, and nothing beside this judge may want an outcome."""
+        """Agreement must pay."""
         if self.agree <= self.differ:
             raise UserError(f"judge.agree must be above judge.differ, got {self.agree} and {self.differ}")
-        for role in system.roles.values():
-            if all(part is not self for part in role.parts.values()):
-                continue
-            for path, part in role.parts.items():
-                reader = next((v.__name__ for v in vars(part).values() if v in LABELLED), None)
-                if reader or isinstance(part, RatedCredit):
-                    raise UserError(
-                        f"`{path}` looks at the verifier's outcome ({reader or type(part).__name__}), and a majority "
-                        "vote gives none; drop one of the two recipes, or replace that part"
-                    )
 
     def __call__(self, groups: Sequence[Group], s: Step) -> None:
         """Let every group vote."""
@@ -73,9 +58,9 @@ class Majority:
     def vote(self, group: Group) -> None:
         """Reward the winner's voters; `info["accepted"]` says who they are."""
         ballots = [self.ballot(t) for t in group.valid]
-        votes = Counter(b for b in ballots if b is not None)
-        winner, count = votes.most_common(1)[0] if votes else (None, 0)
-        group.info["elected"], group.info["share"] = winner, count / max(1, len(group.valid))
+        winner = elected(ballots)
+        group.info["elected"] = winner
+        group.info["share"] = 0.0 if winner is None else ballots.count(winner) / len(ballots)
         for t, ballot in zip(group.valid, ballots, strict=True):
             t.info["accepted"] = winner is not None and ballot == winner
             t.reward("majority", self.agree if t.info["accepted"] else self.differ, "vote")

@@ -17,7 +17,7 @@ from pydantic import PositiveFloat
 
 from evolvent.core.errors import UserError
 from evolvent.core.records import Batch, Group, Trajectory
-from evolvent.core.role import find_field
+from evolvent.core.role import find_field, reads_outcome
 from evolvent.core.step import Step
 
 Scores = Float[np.ndarray, " group"]
@@ -130,6 +130,7 @@ def every_group(groups: list[Group]) -> list[Group]:
     return groups
 
 
+@reads_outcome
 def with_signal(groups: list[Group]) -> list[Group]:
     """Groups whose outcomes are not all equal (DAPO, arXiv 2503.14476, eq. 11: 0 < correct < G).
 

@@ -15,16 +15,12 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from evolvent.core.errors import UserError
-from evolvent.core.role import Role
+from evolvent.core.role import Role, reads_outcome
 from evolvent.core.step import Step
 from evolvent.learn.calibration import Calibration
 
-NO_OUTCOME = (
-    "a head learns the verifier's outcome, and {} gives none; drop one of the two recipes, or put a quality that needs "
-    "no outcome in the head's place"
-)
 
-
+@reads_outcome
 @dataclass
 class Head:
     """Says of live branches how likely each is to end right: two layers on the hidden state, then `Calibration`.
@@ -54,15 +50,6 @@ class Head:
         self.optimizer = torch.optim.Adam(self.layers.parameters(), self.lr)
         self.calibration = Calibration(self.bins)
 
-    def check(self, system: Any) -> None:
-        """There must be verdicts to learn."""
-        from evolvent.judge.majority import Majority
-
-        for role in system.roles.values():
-            parts = role.parts.values()
-            if any(part is self for part in parts) and any(isinstance(part, Majority) for part in parts):
-                raise UserError(NO_OUTCOME.format("a majority vote"))
-
     def __call__(self, branches: Sequence[Any], s: Step) -> Float[np.ndarray, " branches"]:
         """P(right) of each of the live `engine.base.Branch`es."""
         states = [np.array(b.hidden, np.float32) for b in branches]  # copies: the engine's are gone after a token
@@ -80,7 +67,10 @@ class Head:
         """Learn from what was finished."""
         rows = [t for g in s.groups for t in g.valid if "state" in t.info]
         if any("outcome" not in t.rewards for t in rows):
-            raise UserError(NO_OUTCOME.format("the judge"))
+            raise UserError(
+                "a head learns the verifier's outcome, and the judge gives none; drop one of the two recipes, or put a "
+                "quality that needs no outcome in the head's place"
+            )
         if not rows:
             return
         states = np.stack([t.info["state"] for t in rows])

@@ -11,6 +11,7 @@ from pydantic import NonNegativeFloat, PositiveFloat
 
 from evolvent.core.errors import UserError
 from evolvent.core.records import Batch
+from evolvent.core.role import reads_outcome
 from evolvent.core.step import Step
 from evolvent.learn.credit import to_batch, with_signal
 from evolvent.learn.objective import PerToken, Tokens
@@ -36,6 +37,7 @@ def odds(rate: float) -> float:
 PromptWeight = Callable[[float], float]
 
 
+@reads_outcome
 @dataclass
 class RatedCredit:
     """Credit of NFT (arXiv 2505.18116): groups with both right and wrong answers, and their success rate r.

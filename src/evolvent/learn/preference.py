@@ -12,7 +12,7 @@ from torch import Tensor
 
 from evolvent.core.errors import UserError
 from evolvent.core.records import Batch, Group, Trajectory
-from evolvent.core.role import Role
+from evolvent.core.role import Role, reads_outcome
 from evolvent.core.step import Step
 from evolvent.learn.fit import Fit
 from evolvent.learn.objective import PerRow, Tokens
@@ -33,6 +33,7 @@ def best_and_worst(group: Group) -> list[Pair]:
     return [(chosen, rejected)] if chosen.score > rejected.score else []
 
 
+@reads_outcome
 def right_and_wrong(group: Group) -> list[Pair]:
     """As many pairs of a right and a wrong answer as there are, each answer in one pair at most."""
     right = [t for t in group.valid if t.outcome >= 1.0]

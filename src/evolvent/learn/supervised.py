@@ -9,16 +9,19 @@ import numpy as np
 from torch import Tensor
 
 from evolvent.core.records import Batch, Group, Trajectory
+from evolvent.core.role import reads_outcome
 from evolvent.core.step import Step
 from evolvent.learn.fit import Fit
 from evolvent.learn.objective import Aggregate, Tokens, token_mean
 
 
+@reads_outcome
 def correct(group: Group) -> list[Trajectory]:
     """All trajectories with full outcome."""
     return [t for t in group.valid if t.outcome >= 1.0]
 
 
+@reads_outcome
 def best(group: Group) -> list[Trajectory]:
     """The one with the highest score, the first of equals; none if even that one has outcome 0."""
     top = max(group.valid, key=lambda t: t.score, default=None)

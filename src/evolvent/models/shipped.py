@@ -8,7 +8,7 @@ from evolvent.core.errors import UserError, nearest
 from evolvent.models.pretrain import Shape
 
 SHAPES = {"tiny": Shape(4, 64, 176, 4), "small": Shape(5, 128, 336, 8)}
-STEPS = {"tiny": 9_000, "small": 12_000}
+STEPS = {"tiny": 9_000, "small": 8_000}
 WRITTEN = re.compile(r"(\d+)x(\d+)")
 
 

@@ -83,6 +83,29 @@ def solutions(numbers: tuple[int, ...]) -> dict[int, str]:
     return {v: min(kinds.values())[1] for v, kinds in sorted(table.items()) if v in TARGETS}
 
 
+@lru_cache(maxsize=8192)
+def targets(numbers: tuple[int, ...]) -> list[int]:
+    """The targets that the sorted `numbers` can reach, in ascending order: the keys of `solutions`, found faster."""
+    return sorted(values(numbers).intersection(TARGETS))
+
+
+@lru_cache(maxsize=8192)
+def values(subset: tuple[int, ...]) -> frozenset[int]:
+    """Every positive integer that the sorted numbers of `subset` can make."""
+    if len(subset) == 1:
+        return frozenset(subset)
+    found: set[int] = set()
+    for left, right in _partitions(subset):
+        for b in values(right):
+            larger = [a for a in values(left) if a >= b]  # the rest comes with the parts exchanged
+            found.update([a + b for a in larger])
+            found.update([a * b for a in larger])
+            found.update([a - b for a in larger])
+            if b > 1:
+                found.update([a // b for a in larger if not a % b])
+    return frozenset(found - {0})
+
+
 def _plus(cost: tuple, parentheses: int, divisions: int, products: int, differences: int) -> tuple:
     p, d, m, s = cost
     return p + int(parentheses), d + divisions, m + products, s + differences
@@ -191,7 +214,7 @@ class Countdown:
         count, largest = parse_level(category)
         while True:
             numbers = rng.integers(1, largest + 1, count).tolist()
-            reachable = list(solutions(tuple(sorted(numbers))))
+            reachable = targets(tuple(sorted(numbers)))
             if not reachable:
                 continue
             target = reachable[int(rng.integers(len(reachable)))]

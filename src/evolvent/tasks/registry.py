@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from evolvent.core import places
 from evolvent.core.errors import UserError, VerifierError, unknown
 from evolvent.core.records import Problem
 from evolvent.tasks.base import Attempt, Demo, Score, Split, Task, score_all
@@ -94,8 +95,7 @@ def _one(spec: str, wording: str) -> Any:
         return ReasoningGym(name.removeprefix("rg/"), chosen, wording=wording)
     if name not in BUILT_IN:
         raise unknown("task", name, BUILT_IN, "`evolvent tasks` lists all; a task of your own is a .py file")
-    module, _, attribute = BUILT_IN[name].place.partition(":")
-    made = getattr(importlib.import_module(module), attribute)
+    made = places.at(BUILT_IN[name].place)
     return made(chosen, wording=wording) if chosen else made(wording=wording)
 
 
