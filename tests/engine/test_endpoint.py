@@ -31,7 +31,9 @@ from evolvent.engine.text import TextFormat
 from evolvent.engine.transport import Pace
 from evolvent.recipes import load_all
 from evolvent.recipes.profiles import PAPER
-from evolvent.run.assemble import DEFAULTS
+from evolvent.run.assemble import DEFAULTS, assemble
+from evolvent.run.check import refuse_endless
+from evolvent.run.spec import RunSpec
 from evolvent.serve.app import create_app
 from evolvent.tasks.calc import Calc
 
@@ -286,8 +288,14 @@ def test_completions_continue_fork_and_append(url: str) -> None:
     assert other.tokens[: first.start + 2].tolist() == [*first.tokens[: first.start + 1].tolist(), ord("9")]
     assert other.parent == first.uid
     assert other.fork_at == first.start + 1
+    assert [b.root for b in tree.branches] == [0, 0, 0, 0]
     assert [s.kind for s in late.segments] == ["prompt", "policy", "tool", "policy"]
     assert first.info["completion_tokens"] == first.used <= 12
+
+
+def test_states_that_an_engine_does_not_give_are_refused_with_a_way_out(url: str) -> None:
+    with pytest.raises(UserError, match="no hidden states; take a model that runs in this process"):
+        EndpointEngine(f"{url}#toy", Ledger()).start(prompts("1+1="), ACTORS, Sampling(hidden=True), [12])
 
 
 def test_a_run_without_training(url: str) -> None:
@@ -302,6 +310,44 @@ def test_a_run_without_training(url: str) -> None:
     assert spent["model_calls"] == 24
     assert spent["money"] == pytest.approx((spent["prefilled"] + 2 * spent["sampled"]) / 1e6)
     assert whole.state_dict()["policy"] == {"version": 0, "weights": {}}
+
+
+def test_a_run_sets_what_the_service_wants(url: str) -> None:
+    service = {
+        "engine.prices": "1,2",
+        "engine.concurrency": "3",
+        "engine.requests_per_minute": "6000",
+        "propose.n": "2",
+    }
+    made = assemble(RunSpec("best-of-n", "countdown", f"{url}#toy", "0.5 usd", settings=service))
+    engine = made.main_role.engine
+    assert isinstance(engine, EndpointEngine)
+    assert engine.prices == (1.0, 2.0)
+    assert (engine.transport.concurrency, engine.transport.pace.requests) == (3, 6000.0)
+    refuse_endless(made, Budget.parse("0.5 usd"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"engine.concurency": "3"}, "engine.concurency.*did you mean engine.concurrency"),
+        ({"engine.concurrency": "0"}, "at least 1"),
+        ({"engine.concurrency": "many"}, "engine.concurrency must be int"),
+        ({"engine.requests_per_minute": "-1"}, "must not be negative"),
+        ({"engine.prices": "1"}, "engine.prices must be"),
+        ({"engine.prices": "1,-2"}, "must not be negative"),
+        ({"engine.timeout": "0"}, "time"),
+        ({"engine.replay": "x"}, "engine.replay"),
+    ],
+)
+def test_settings_that_no_service_has(url: str, settings: dict[str, str], told: str) -> None:
+    with pytest.raises(UserError, match=told):
+        assemble(RunSpec("best-of-n", "countdown", f"{url}#toy", "2 steps", settings=settings))
+
+
+def test_a_local_model_reads_no_settings_of_a_service() -> None:
+    with pytest.raises(UserError, match=r"nothing reads engine.concurrency: tiny is no endpoint"):
+        assemble(RunSpec("grpo", settings={"engine.concurrency": "3"}, task="countdown"))
 
 
 # --- tools ---

@@ -22,6 +22,7 @@ from evolvent.recipes.profiles import PROFILES
 from evolvent.run.spec import RunSpec
 from evolvent.tasks.base import Task
 
+SERVICE = "engine."  # settings that are no part's, but the endpoint's
 DEFAULTS: Mapping[str, Any] = dict.fromkeys((*SLOTS, *FIXTURES))
 
 
@@ -59,10 +60,12 @@ def assemble(spec: RunSpec, replies: Replay | None = None) -> Assembled:
 
     `replies` is the log of what an endpoint was paid for, if there is one to keep or to carry on with.
     """
-    plan = compile_plan(resolve(spec.recipe), load_all(), spec.settings, spec.take)
+    service = {k.removeprefix(SERVICE): v for k, v in spec.settings.items() if k.startswith(SERVICE)}
+    settings = {k: v for k, v in spec.settings.items() if not k.startswith(SERVICE)}
+    plan = compile_plan(resolve(spec.recipe), load_all(), settings, spec.take)
     ledger = Ledger()
     policy, engine, task = open_model(
-        spec.model, spec.task, ledger, spec.seed, spec.device, spec.dtype, spec.engine, replies
+        spec.model, spec.task, ledger, spec.seed, spec.device, spec.dtype, spec.engine, replies, service
     )
     profile = choose_profile(spec.profile, policy)
     builder = Builder(plan, PROFILES[profile], profile)

@@ -15,6 +15,9 @@ from evolvent.tasks.audit import audit
 from evolvent.tasks.base import SPLITS, Task, distinct, key_of
 
 PROBLEMS = 24  # that the audit before a run looks at
+NO_PRICES = (
+    "no prices are known (an endpoint's: --set engine.prices=0.15,0.60, dollars per million tokens)"
+)
 PROMPTS = 12  # whose length is looked at, of tasks that do not list their problems
 
 
@@ -47,7 +50,7 @@ def refuse_endless(assembled: Assembled, budget: Budget) -> None:
     """`UserError` if nothing that the run does is counted in the unit of its budget."""
     roles = assembled.system.roles.values()
     why = {
-        "money": "no prices are known",
+        "money": "" if "engine.prices" in assembled.spec.settings else NO_PRICES,
         "model_calls": "" if is_endpoint(assembled.spec.model) else "the model is not behind an endpoint",
         "environment_steps": "" if any(hasattr(r.task, "episode") for r in roles) else "the task has no environment",
         "trained": "" if any("learn" in r.slots for r in roles) else f"{assembled.spec.recipe} trains nothing",
