@@ -100,6 +100,22 @@ def test_a_fork_is_a_new_draw_and_its_parent_goes_on_undisturbed() -> None:
     assert (fork.parent, fork.fork_at) == (1, 5)
 
 
+def test_forks_of_forks_have_the_root_that_they_go_back_to() -> None:
+    tree = LocalEngine(random_policy(), Ledger()).start(
+        [stub(i, [1, 7]) for i in range(3)], POLICY, Sampling(), [9] * 3
+    )
+    tree.advance(2)
+    first = tree.fork(tree.branches[2])
+    tree.fork(first)
+    tree.fork(tree.branches[0])
+    assert [b.root for b in tree.branches] == [0, 1, 2, 2, 2, 0]
+    tree.advance(2)
+    kept = [stub(b.uid, b.tokens.tolist()) for b in tree.branches]
+    kept[3].parent = kept[2].uid
+    again = LocalEngine(random_policy(), Ledger()).start(kept, POLICY, Sampling(), [9] * 6)
+    assert [b.root for b in again.branches] == list(range(6))  # what begins is a root, whatever it was forked from
+
+
 def test_a_fork_that_is_forced_to_end_or_that_reaches_its_limit_is_over() -> None:
     tree = LocalEngine(random_policy(), Ledger()).start(
         [stub(1, [1, 50, 51])], POLICY, Sampling(ends=frozenset([2])), [4]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -15,6 +17,7 @@ from evolvent.engine.huggingface import HuggingFaceEngine, PaddedRunner, local_e
 from evolvent.engine.local import LocalEngine
 from evolvent.engine.perturb import perturbation
 from evolvent.learn.forward import padded, token_logprobs
+from evolvent.models.huggingface import read_model
 from evolvent.models.lora import Lora, acting, attach
 from evolvent.models.policy import Policy
 from evolvent.models.tokenizer import SeedFormat, character_tokenizer
@@ -96,6 +99,70 @@ def test_the_same_noise_gives_the_same_tokens_as_the_local_engine() -> None:
     for a, b in zip(trees[0].branches, trees[1].branches, strict=True):
         np.testing.assert_array_equal(a.tokens, b.tokens)
         np.testing.assert_allclose(a.logprob, b.logprob, atol=1e-4)
+
+
+def reference(policy: Policy, tokens: np.ndarray) -> np.ndarray:
+    """The last hidden state that a plain pass of transformers reports after these tokens."""
+    with torch.no_grad():
+        out = policy.model(torch.from_numpy(tokens[None].astype(np.int64)), output_hidden_states=True, use_cache=False)
+    return out.hidden_states[-1][0, -1].numpy()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_hidden_states_are_those_of_a_plain_pass_through_forks_and_replies(kind: str) -> None:
+    policy = policy_of(kind)
+    sampling = Sampling(ends=frozenset(range(2, 12)), hold=True, hidden=True)
+    tree = HuggingFaceEngine(policy, Ledger()).start(starts(), ONE, sampling, [24] * 9)
+
+    def right() -> None:
+        assert len(tree.live) >= 3
+        for branch in tree.live:
+            np.testing.assert_allclose(branch.hidden, reference(policy, branch.tokens), atol=1e-4)
+
+    right()
+    tree.advance(2)
+    right()
+    tree.fork(tree.live[0], 777)
+    tree.fork(tree.live[1], 778, at=tree.live[1].start + 1, token=40)
+    tree.stop(tree.fork(tree.live[2], 779), "pruned")  # its row is never read
+    for branch in [b for b in tree.branches if b.stop == "end"][:2]:
+        tree.append(branch, [9, 10, 11])
+    tree.advance(1)
+    right()
+    tree.advance()
+    assert all(b.hidden is None for b in tree.branches)
+    assert not policy.model.get_output_embeddings()._forward_pre_hooks
+
+
+def test_hidden_states_are_those_of_the_local_engine(tmp_path: Path) -> None:
+    """A seed model on both engines, with noise on the weights of some rows."""
+    mine = random_policy()
+    mine.save(tmp_path)
+    theirs = Policy(read_model(tmp_path, torch.float32, torch.device("cpu")), mine.format, mine.config, "seed")
+    actors = {"policy": Actor("policy", 0), "noisy": Actor("noisy", 0, Noise(seed=3, sign=1, sigma=0.1, rank=1))}
+    stubs = starts()
+    for one in stubs[::2]:
+        one.actor = "noisy"
+    engines = [local_engine(p, Ledger()) for p in (mine, theirs)]
+    assert [type(e) for e in engines] == [LocalEngine, HuggingFaceEngine]
+    assert all("hidden" in e.offers for e in engines)
+    trees = [e.start(stubs, actors, Sampling(hidden=True), [20] * 9) for e in engines]
+    for size in (0, 1, 5, 3):
+        for tree in trees:
+            tree.advance(size)
+            tree.fork(tree.branches[size], 700 + size)
+        for a, b in zip(trees[0].live, trees[1].live, strict=True):
+            np.testing.assert_array_equal(a.tokens, b.tokens)
+            np.testing.assert_allclose(a.hidden, b.hidden, atol=1e-4)
+
+
+def test_states_that_nobody_asks_for_cost_nothing() -> None:
+    policy = policy_of("gpt2")
+    tree = HuggingFaceEngine(policy, Ledger()).start(starts(), ONE, Sampling(), [4] * 9)
+    tree.advance(2)
+    assert tree.live[0].hidden is None
+    assert tree.runner.head is None
+    assert all(row.state is None for row in tree.runner.rows)
 
 
 def test_greedy_and_entropy_and_alternatives() -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from tests.hub import hub_model
 from tests.toys import random_policy
 from torch import Tensor
 
+from evolvent.core.errors import UserError
 from evolvent.learn.forward import token_logprobs
 from evolvent.models.policy import Policy
 from evolvent.models.tokenizer import SeedFormat, character_tokenizer
@@ -121,3 +124,25 @@ def test_weights_come_back_and_versions_never_repeat(kind: str) -> None:
     assert policy.version == 0
     for name, weight in policy.weights().items():
         assert torch.equal(weight, state["weights"][name])
+
+
+@pytest.mark.parametrize("kind", KINDS[1:])
+def test_the_width_is_that_of_the_head(kind: str) -> None:
+    policy = policy_of(kind)
+    assert policy.width == policy.model.get_output_embeddings().weight.shape[1]
+
+
+@pytest.mark.parametrize(
+    ("config", "width"), [({"hidden_size": 64}, 64), ({"n_embd": 48}, 48), ({"text_config": {"hidden_size": 32}}, 32)]
+)
+def test_the_width_is_read_from_the_configuration(config: dict[str, Any], width: int) -> None:
+    policy = random_policy()
+    policy.config = config
+    assert policy.width == width
+
+
+def test_a_configuration_without_a_width() -> None:
+    policy = random_policy()
+    policy.config = {"vocab_size": 9}
+    with pytest.raises(UserError, match="names no width"):
+        policy.width  # noqa: B018

@@ -11,7 +11,7 @@ import pytest
 from tests.toys import random_policy, role_of
 
 from evolvent.core.errors import UserError
-from evolvent.core.records import Group, Problem, Request, Trajectory
+from evolvent.core.records import Group, Problem, Request
 from evolvent.core.role import Role
 from evolvent.core.step import Step
 from evolvent.engine.base import Branch, Tree
@@ -170,11 +170,11 @@ def test_what_was_looked_at_before_a_pause_is_not_looked_at_again() -> None:
     part = Prune(told, stride=2, warmup=0)
     _, first = rolled(part, controls=[Pause(3)])
     seen = {uid for uid, _ in told.asked}
-    paused: list[Trajectory] = first.pending
+    paused = [t for t in first.pending if t.stop == "paused"]
     assert paused
     assert {t.uid for t in paused} <= seen
     told.asked.clear()
-    requests = [Request(p, 64, resume=tuple(t for t in paused if t.problem is p)) for p in PROBLEMS]
+    requests = [Request(p, 64, resume=tuple(t for t in first.pending if t.problem is p)) for p in PROBLEMS]
     groups = Sample(control=part)(requests, Step(1, first.role, [first.role.policy_actor()]))
     assert not seen & {uid for uid, _ in told.asked}
     assert {t.uid for t in paused} <= {t.uid for g in groups for t in g.trajectories}  # all of them stay

@@ -117,20 +117,57 @@ class Pause:
 def test_a_paused_episode_goes_on_to_the_same_tokens() -> None:
     whole, _ = rolled(Digits(), [Request(problem(), 6)])
     rows, s = rolled(Digits(), [Request(problem(), 6)], Sample(control=Pause()))
-    paused = list(s.pending)
-    assert paused
-    assert all(t.truncated for t in paused)
-    role = s.role
-    again = Sample()([Request(problem(), len(paused), resume=tuple(paused))], Step(1, role, [role.policy_actor()]))
-    done = {t.uid: t for t in [*rows, *again[0].trajectories]}
+    assert rows == []
+    waiting, role = tuple(s.pending), s.role
+    assert any(t.stop == "paused" for t in waiting)
+    again = Sample()([Request(problem(), 6, resume=waiting)], Step(1, role, [role.policy_actor()]))
+    done = {t.uid: t for t in again[0].trajectories}
+    assert len(done) == len(whole)
     for t in whole:
         assert (done[t.uid].tokens == t.tokens).all()
         np.testing.assert_allclose(done[t.uid].logprob, t.logprob, atol=1e-5)
 
 
+class PauseSecond:
+    """Pauses the second root after one token, and forks it before that."""
+
+    stride = 1
+
+    def between(self, tree: Tree, s: Step) -> None:
+        if len(tree.branches) == 6:
+            fork = tree.fork(tree.branches[1])
+            tree.stop(tree.branches[1], "paused")
+            tree.stop(fork, "enough")
+
+
+def test_a_group_waits_whole_while_one_of_its_members_is_paused() -> None:
+    role = role_of(random_policy(spread=1.0))
+    s = Step(0, role, [role.policy_actor()])
+    requests = [Request(problem(), 3), Request(problem("xyz"), 3)]
+    (other,) = Sample(control=PauseSecond())(requests, s)
+    assert other.problem is requests[1].problem
+    assert len(other.trajectories) == 3
+    (first, paused) = s.pending[0], s.pending[-1]
+    assert [t.stop == "paused" for t in s.pending] == [False] * 3 + [True]  # what is over comes first
+    assert sum(t.parent == paused.uid for t in s.pending) == 1
+    (group,) = Sample()([Request(problem(), 4, resume=tuple(s.pending))], Step(1, role, [role.policy_actor()]))
+    assert [t.uid for t in group.trajectories] == [t.uid for t in s.pending]
+    assert group.trajectories[0] is first
+
+
+def test_a_paused_fork_goes_on_as_itself() -> None:
+    """Its parent goes on beside it; what is noted of one is not noted of the other."""
+    rows, s = rolled(Digits(), [Request(problem(), 2)], Sample(control=Branching()))
+    resumed = [replace(t, stop="paused", info={"mine": t.uid}) for t in rows]
+    assert any(t.parent for t in resumed)
+    again = Step(1, s.role, [s.role.policy_actor()])
+    (group,) = Sample(max_tokens=12)([Request(problem(), len(resumed), resume=tuple(resumed))], again)
+    assert all(t.info["mine"] == t.uid for t in group.trajectories)
+
+
 def test_a_resumed_episode_says_which_version_sampled_what() -> None:
     _, s = rolled(Digits(), [Request(problem(), 6)], Sample(control=Pause()))
-    role, paused = s.role, tuple(s.pending)
+    role, paused = s.role, tuple(t for t in s.pending if t.stop == "paused")
     for _ in range(3):
         role.policy.bump()
     (group,) = Sample()([Request(problem(), len(paused), resume=paused)], Step(1, role, [role.policy_actor()]))
@@ -192,7 +229,7 @@ def test_controllers_act_side_by_side_and_know_whose_branches_they_see() -> None
     role = role_of(random_policy())
     s = Step(0, role, [role.policy_actor()], controls=[added])
     Sample(control=own)([Request(problem(), 3), Request(problem(), 2)], s)
-    assert own.owner == added.owner == [0, 0, 0, 1, 1]
+    assert own.owner == added.owner == [0, 0, 0, 1, 1]  # by `branch.root`
     assert own.looks == added.looks > 0
 
 

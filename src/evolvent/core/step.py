@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 class Step:
     """Alive for one step; what must outlast it belongs to a part with `state_dict`.
 
-    groups are all of the step, `fresh` those of the present round, `pending` unfinished trajectories. `controls` are
-    controllers of branches (see `rollout.sample.Control`) that act beside the roll-out's own: what is put around a
-    roll-out adds itself there.
+    groups are all of the step, `fresh` those of the present round, `pending` the members of groups that are not
+    complete. `controls` are controllers of branches (see `rollout.sample.Control`) that act beside the roll-out's own:
+    what is put around a roll-out adds itself there.
     """
 
     t: int
@@ -67,7 +67,7 @@ class Propose(Protocol):
 
 @runtime_checkable
 class RollOut(Protocol):
-    """Act. Complete groups come back; unfinished branches go to `s.pending`."""
+    """Act. Complete groups come back; all members of the others go to `s.pending`."""
 
     def __call__(self, requests: Sequence[Request], s: Step) -> list[Group]: ...
 

@@ -72,6 +72,7 @@ class Branch(Protocol):
     ask for are None. `hidden` is float32 [width], of a live branch: what its next token is drawn from."""
 
     index: int  # place in the tree's `branches`
+    root: int  # its root's place among the stubs that the tree was started with; a root's own
     uid: int
     problem: Problem
     actor: str

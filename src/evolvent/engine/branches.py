@@ -6,7 +6,7 @@ The model behind it is a `Runner`, which keeps one cache row for each live branc
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -14,16 +14,21 @@ from torch import Tensor
 
 from evolvent.core.errors import UserError
 from evolvent.core.ledger import Ledger
-from evolvent.core.random import identifier
-from evolvent.core.records import Problem, Segment, Trajectory
+from evolvent.core.records import Segment, Trajectory
 from evolvent.engine.base import Branch, Sampling
 from evolvent.engine.noise import pick, uniform
+from evolvent.engine.rules import Stem, ending, fork_stub
 
 
 class Runner(Protocol):
     """A model with a cache of rows. Rows are addressed by their place; all logits are float32 [rows, vocabulary]."""
 
     context: int  # the most tokens that a row can hold
+
+    @property
+    def hidden(self) -> Tensor:
+        """What the logits that came last were computed from, [rows, width]; read only where states are asked for."""
+        ...
 
     def prefill(self, prefixes: Sequence[np.ndarray], actors: Sequence[str], rows: np.ndarray) -> Tensor:
         """Fill the cache from nothing: row i continues `prefixes[rows[i]]`. Next-token logits of every row."""
@@ -46,16 +51,12 @@ class Runner(Protocol):
         ...
 
 
-class TokenBranch:
+class TokenBranch(Stem):
     """A branch in a `TokenTree`."""
 
-    def __init__(self, tree: TokenTree, index: int, uid: int, problem: Problem, actor: str, start: int) -> None:
-        self.tree, self.index, self.uid, self.actor, self.start = tree, index, uid, actor, start
-        self.problem = problem
-        self.parent: int | None = None
-        self.fork_at: int | None = None
-        self.info: dict[str, Any] = {}  # what controllers note; it becomes the trajectory's
-        self.added: list[Segment] = []  # what neither the prompt nor the policy wrote
+    def __init__(self, tree: TokenTree, index: int, stub: Trajectory, root: int | None = None) -> None:
+        super().__init__(index, stub, root)
+        self.tree = tree
 
     @property
     def stop(self) -> str:
@@ -99,19 +100,6 @@ class TokenBranch:
     def hidden(self) -> np.ndarray | None:
         """float32 [width], if the tree was asked for it and the branch is live: what the next token is drawn from."""
         return self.tree.hidden(self.index)
-
-    @property
-    def segments(self) -> tuple[Segment, ...]:
-        """Who wrote what, in order."""
-        found = [Segment("prompt", 0, self.start)] if self.start else []
-        at = self.start
-        for mark in [*self.added, Segment("", self.length, self.length)]:
-            if mark.start > at:
-                found.append(Segment("policy", at, mark.start))
-            if mark.kind:
-                found.append(mark)
-            at = mark.stop
-        return tuple(found)
 
 
 class TokenTree:
@@ -168,11 +156,7 @@ class TokenTree:
                 for mine, theirs in zip(self.alternatives, stub.alternatives, strict=True):
                     mine[i, :size] = theirs
             self.length[i], self.sampled[i] = size, int(stub.mask.sum())
-            prompt: int = int(stub.segments[0].stop) if stub.segments and stub.segments[0].kind == "prompt" else size
-            branch = TokenBranch(self, i, stub.uid, stub.problem, stub.actor, prompt)
-            branch.added = [s for s in stub.segments if s.kind not in ("prompt", "policy")]
-            branch.parent, branch.fork_at = stub.parent, stub.fork_at
-            self._branches.append(branch)
+            self._branches.append(TokenBranch(self, i, stub))
         self._prefill()
         for index in np.flatnonzero(self.sampled >= self.limits).tolist():
             self._end(index, "length")
@@ -252,21 +236,13 @@ class TokenTree:
                 self.length[index] += 1
                 self.sampled[index] += 1
                 self._stale[index] = at
-                if token in self.sampling.ends:
-                    self._end(index, "end")
-                elif self.sampled[index] >= self.limits[index] or self.length[index] >= self.runner.context:
-                    self._end(index, "length")
+                full = self.sampled[index] >= self.limits[index] or self.length[index] >= self.runner.context
+                if why := ending(token, self.sampling.ends, full):
+                    self._end(index, why)
 
     def _states(self) -> Tensor | None:
         """What the runner's last logits were computed from, [rows, width], if the tree was asked for it."""
-        if not self.sampling.hidden:
-            return None
-        states = getattr(self.runner, "hidden", None)
-        if states is None:
-            raise UserError(
-                "this engine gives no hidden states; use a Llama, Mistral or Qwen model with --engine local"
-            )
-        return states
+        return self.runner.hidden if self.sampling.hidden else None
 
     def _compact(self) -> None:
         """Drop the rows of finished branches once they are an eighth of all."""
@@ -308,7 +284,7 @@ class TokenTree:
         ended = np.isin(token, self._ends)
         full = (self.sampled[live] >= self.limits[live]) | (self.length[live] >= self.runner.context)
         for row in np.flatnonzero(ended | full):
-            self._end(int(live[row]), "end" if ended[row] else "length")
+            self._end(int(live[row]), ending(int(token[row]), how.ends, True))
 
     def _draw(self, logprob: Tensor, live: np.ndarray) -> Tensor:
         """The next token of these branches, int64, from their distributions [live, vocabulary]."""
@@ -387,30 +363,25 @@ class TokenTree:
 
         The forced token is written, with its log-prob, when the branch advances.
         """
-        parent = self._branches[branch.index]
-        size = parent.length if at is None else at
-        if not parent.start <= size <= parent.length:
-            raise ValueError(f"cannot fork at {size}: the branch goes from {parent.start} to {parent.length}")
-        source, index = parent.index, len(self._branches)
-        uid = identifier(parent.uid, size, token, index) if uid is None else uid
+        parent, index = self._branches[branch.index], len(self._branches)
+        stub = fork_stub(parent, at, uid, token, index)
+        source, size = parent.index, len(stub.tokens)
         self._arrays(lambda array: np.concatenate([array, array[source : source + 1]]))
         self.mask[index, size:] = False
         self.logprob[index, size:] = 0
         self.length = np.append(self.length, size)
         self.sampled = np.append(self.sampled, self.mask[index, :size].sum())
-        self.uids, self.limits = np.append(self.uids, uid), np.append(self.limits, self.limits[source])
+        self.uids, self.limits = np.append(self.uids, stub.uid), np.append(self.limits, self.limits[source])
         self.over, self.held = np.append(self.over, False), np.append(self.held, False)
         self.reasons.append("")
-        new = TokenBranch(self, index, uid, parent.problem, parent.actor, parent.start)
-        new.parent, new.fork_at = parent.uid, size
-        new.added = [s for s in parent.added if s.stop <= size]
+        new = TokenBranch(self, index, stub, parent.root)
         self._branches.append(new)
         cached = min(size - 1, self._stale.get(source, size - 1))
         self._revive(new, cached, self._row.get(source))
         if token is not None:
-            self._forced[index] = token
-        elif self.sampled[index] >= self.limits[index]:
-            self._end(index, "length")
+            self._forced[index] = token  # whether it ends the branch is seen when it is written
+        elif why := ending(None, self.sampling.ends, self.sampled[index] >= self.limits[index]):
+            self._end(index, why)
         return new
 
 

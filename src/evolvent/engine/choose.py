@@ -45,9 +45,7 @@ def open_model(
     `replay` is the log of paid calls, asked before an endpoint is; `service` its settings, see `SERVICE`.
     """
     if service and not is_endpoint(model):
-        raise UserError(
-            f"nothing reads engine.{next(iter(service))}: {model} is no endpoint (http://host/v1#name)"
-        )
+        raise UserError(f"nothing reads engine.{next(iter(service))}: {model} is no endpoint (http://host/v1#name)")
     if engine not in ENGINES:
         raise unknown("engine", engine, ENGINES, "engines: auto, vllm")
     if model == "simulated":

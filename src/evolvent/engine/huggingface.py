@@ -8,27 +8,32 @@ and values (Mamba) are run without a cache.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
+from evolvent.core.errors import UserError
 from evolvent.core.ledger import Ledger
 from evolvent.core.records import Trajectory
 from evolvent.engine.base import Actor, Noise, Sampling
 from evolvent.engine.branches import TokenTree
 from evolvent.engine.local import LocalEngine
 from evolvent.engine.perturb import perturbation
+from evolvent.engine.rules import NO_STATES
 from evolvent.models.decoder import Decoder
 from evolvent.models.huggingface import selected_logits, takes
 from evolvent.models.lora import acting
 from evolvent.models.policy import Policy
 
 PREFILL = 2**15  # tokens in one prefill pass, padding included
+
+States = Sequence[Tensor | None]  # hidden states [width], one a row; None where nobody asks for them
 
 
 def local_engine(policy: Policy, ledger: Ledger) -> LocalEngine | HuggingFaceEngine:
@@ -44,6 +49,8 @@ class HuggingFaceEngine:
 
     def __init__(self, policy: Policy, ledger: Ledger) -> None:
         self.policy, self.ledger = policy, ledger
+        if output_head(policy) is not None:
+            self.offers = self.offers | {"hidden"}
 
     def start(
         self,
@@ -53,17 +60,22 @@ class HuggingFaceEngine:
         limits: Sequence[int],
     ) -> TokenTree:
         """See `engine.base.Engine`."""
+        if sampling.hidden and "hidden" not in self.offers:
+            raise UserError(NO_STATES)
         with torch.inference_mode():
-            return TokenTree(PaddedRunner(self.policy, actors), self.ledger, stubs, sampling, limits)
+            runner = PaddedRunner(self.policy, actors, output_head(self.policy) if sampling.hidden else None)
+            return TokenTree(runner, self.ledger, stubs, sampling, limits)
 
 
 @dataclass(eq=False)
 class Row:
-    """One row of the tree: its actor, and every token that it was given."""
+    """One row of the tree: its actor, and every token that it was given. `state` is the hidden state after the last of
+    these, of a row that was in a pass, where states are asked for."""
 
     actor: str
     tokens: np.ndarray
     place: int = 0
+    state: Tensor | None = None
 
 
 @dataclass(eq=False)
@@ -76,10 +88,10 @@ class Block:
 
 
 class PaddedRunner:
-    """See `engine.branches.Runner`."""
+    """See `engine.branches.Runner`. Hidden states are what enters the output `head`; None: nobody asks for them."""
 
-    def __init__(self, policy: Policy, actors: Mapping[str, Actor]) -> None:
-        self.policy, self.model, self.device = policy, policy.model, policy.device
+    def __init__(self, policy: Policy, actors: Mapping[str, Actor], head: nn.Module | None = None) -> None:
+        self.policy, self.model, self.device, self.head = policy, policy.model, policy.device, head
         self.context = policy.context
         self.low = {
             name: perturbation(policy.model, a.low) if isinstance(a.low, Noise) else a.low for name, a in actors.items()
@@ -87,14 +99,23 @@ class PaddedRunner:
         self.arguments = takes(policy.model)
         self.cached = "past_key_values" in self.arguments
         self.rows: list[Row] = []
+        self.moved: Sequence[Row] = []  # those whose logits came last
         self.blocks: dict[str, Block] = {}
 
     # --- the protocol ---
+
+    @property
+    def hidden(self) -> Tensor:
+        """See `Runner.hidden`. That of a row that waits means nothing."""
+        states = [row.state for row in self.moved]
+        some = next(state for state in states if state is not None)
+        return torch.stack([torch.zeros_like(some) if state is None else state for state in states])
 
     def prefill(self, prefixes: Sequence[np.ndarray], actors: Sequence[str], rows: np.ndarray) -> Tensor:
         """See `Runner.prefill`."""
         self.blocks = {}
         self.rows = [Row(actors[i], prefixes[i].copy(), place) for place, i in enumerate(rows)]
+        self.moved = self.rows
         return self._begin(self.rows)
 
     def step(self, tokens: np.ndarray, positions: np.ndarray) -> Tensor:
@@ -103,14 +124,16 @@ class PaddedRunner:
         for row in fresh:
             row.tokens = np.append(row.tokens, tokens[row.place])
         found: dict[int, Tensor] = {}
+        self.moved = self.rows
         if self.cached:
             moving = set(map(id, fresh))
             self._forget([row for row in self.rows if id(row) not in moving])
             for actor, block in self.blocks.items():
                 last = np.array([row.tokens[-1] for row in block.rows], np.int64)[:, None]
                 block.mask = F.pad(block.mask, (0, 1), value=1)
-                logits = self._pass(actor, torch.from_numpy(last), block.mask, block.cache)
-                found |= {row.place: logits[i] for i, row in enumerate(block.rows)}
+                logits, states = self._pass(actor, torch.from_numpy(last), block.mask, block.cache)
+                for i, row in enumerate(block.rows):
+                    found[row.place], row.state = logits[i], states[i]
         else:
             found = self._recompute(fresh)
         some = next(iter(found.values()))
@@ -122,6 +145,7 @@ class PaddedRunner:
         for row, chunk, start in zip(changed, chunks, starts, strict=True):
             row.tokens = np.concatenate([row.tokens[:start], chunk])
         self._forget(changed)
+        self.moved = changed
         return self._begin(changed)
 
     def keep(self, rows: np.ndarray) -> None:
@@ -170,28 +194,31 @@ class PaddedRunner:
                 tokens[i, width - len(prefix) :], mask[i, width - len(prefix) :] = prefix, 1
             cache = new_cache(self.model)
             block = Block(cache, torch.from_numpy(mask).to(self.device))
-            found.append(self._pass(actor, torch.from_numpy(tokens), block.mask, cache))
+            logits, states = self._pass(actor, torch.from_numpy(tokens), block.mask, cache)
+            found.append(logits)
             if not plain(cache):
                 self.cached = False
                 return None
             index = [i for i, s in enumerate(source) if first <= s < first + len(part)]
             select(block, [source[i] - first for i in index])
             block.rows = [rows[i] for i in index]
+            for i in index:
+                rows[i].state = states[source[i] - first]
             self.blocks[actor] = joined(self.blocks[actor], block) if actor in self.blocks else block
         return torch.cat(found)
 
-    def _pass(self, actor: str, tokens: Tensor, mask: Tensor, cache: Any) -> Tensor:
-        """Logits [rows, vocabulary] after the last column of `tokens`; `cache` grows by these columns."""
+    def _pass(self, actor: str, tokens: Tensor, mask: Tensor, cache: Any) -> tuple[Tensor, States]:
+        """Logits [rows, vocabulary] and hidden states after the last column of `tokens`; `cache` grows by these."""
         more: dict[str, Any] = {}
         if "position_ids" in self.arguments:
             more["position_ids"] = (mask.cumsum(1) - 1).clamp(min=0)[:, -tokens.shape[1] :]
         if "logits_to_keep" in self.arguments:
             more["logits_to_keep"] = 1
-        with acting(self.policy, self.low[actor]):
+        with acting(self.policy, self.low[actor]), entering(self.head) as seen:
             out = self.model(
                 input_ids=tokens.to(self.device), attention_mask=mask, past_key_values=cache, use_cache=True, **more
             )
-        return out.logits[:, -1].float()
+        return out.logits[:, -1].float(), list(seen[0][:, -1]) if seen else [None] * len(tokens)
 
     def _recompute(self, rows: Sequence[Row]) -> dict[int, Tensor]:
         """Logits after the last token of rows by place, without a cache."""
@@ -203,11 +230,16 @@ class PaddedRunner:
             last = np.zeros((len(own), width), bool)
             for i, row in enumerate(own):
                 tokens[i, : len(row.tokens)], last[i, len(row.tokens) - 1] = row.tokens, True
-            with acting(self.policy, self.low[actor]):
+            with acting(self.policy, self.low[actor]), entering(self.head) as seen:
                 logits = selected_logits(
                     self.model, torch.from_numpy(tokens).to(self.device), torch.from_numpy(last).to(self.device)
                 ).float()
-            found |= {row.place: logits[i] for i, row in enumerate(own)}
+            states: States = [None] * len(own)
+            if seen:  # of all columns, or of those alone that some row ends in
+                columns = last if seen[0].shape[1] == width else last[:, last.any(0)]
+                states = list(seen[0][torch.from_numpy(columns).to(self.device)])
+            for i, row in enumerate(own):
+                found[row.place], row.state = logits[i], states[i]
         return found
 
     def _forget(self, rows: Sequence[Row]) -> None:
@@ -220,6 +252,30 @@ class PaddedRunner:
             elif len(index) < len(block.rows):
                 block.rows = [block.rows[i] for i in index]
                 select(block, index)
+
+
+def output_head(policy: Policy) -> nn.Module | None:
+    """The map from hidden states to logits, if the model names it."""
+    model: Any = policy.model
+    return model.get_output_embeddings()
+
+
+@contextmanager
+def entering(head: nn.Module | None) -> Iterator[list[Tensor]]:
+    """What enters the output head within the context, [rows, columns, width] a pass: the states after the final norm,
+    and all else that an architecture does to them before its logits. Empty without a head.
+
+    `output_hidden_states` would keep the states of all layers, and of columns that nobody needs.
+    """
+    seen: list[Tensor] = []
+    if head is None:
+        yield seen
+        return
+    handle = head.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    try:
+        yield seen
+    finally:
+        handle.remove()
 
 
 def new_cache(model: Any) -> Any:

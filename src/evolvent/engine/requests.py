@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from evolvent.core.random import identifier
+from evolvent.core.errors import UserError
 from evolvent.core.records import Segment, Trajectory
 from evolvent.engine.base import Branch, Sampling
+from evolvent.engine.rules import NO_STATES, Stem, ending, fork_stub
 
 Alternatives = tuple[np.ndarray, np.ndarray]
 
@@ -39,44 +40,27 @@ class Answer:
     alternatives: Alternatives | None = None
 
 
-class RequestBranch:
+class RequestBranch(Stem):
     """A branch of a `RequestTree`, with arrays of its own."""
 
     entropy = None
     hidden = None
 
-    def __init__(self, index: int, stub: Trajectory, limit: int) -> None:
-        self.index, self.uid, self.problem, self.actor = index, stub.uid, stub.problem, stub.actor
+    def __init__(self, index: int, stub: Trajectory, limit: int, root: int | None = None) -> None:
+        super().__init__(index, stub, root)
         self.tokens, self.mask, self.logprob = stub.tokens, stub.mask, stub.logprob
         self.alternatives: Alternatives | None = None
-        self.parent, self.fork_at = stub.parent, stub.fork_at
-        first = stub.segments[0] if stub.segments else None
-        self.start = first.stop if first is not None and first.kind == "prompt" else len(stub.tokens)
-        self.added = [s for s in stub.segments if s.kind not in ("prompt", "policy")]
         self.limit, self.used = limit, int(stub.info.get("completion_tokens", stub.mask.sum()))
         self.stop, self.over = "", False
         self.error: str | None = None
         # what an earlier part of the episode used goes on counting
         counts = ("prompt_tokens", "completion_tokens")
-        self.info: dict[str, Any] = {k: stub.info[k] for k in counts if k in stub.info}
+        self.info = {k: stub.info[k] for k in counts if k in stub.info}
 
     @property
     def length(self) -> int:
         """Tokens so far, the prefix included."""
         return len(self.tokens)
-
-    @property
-    def segments(self) -> tuple[Segment, ...]:
-        """Who wrote what, in order."""
-        found = [Segment("prompt", 0, self.start)] if self.start else []
-        at = self.start
-        for mark in [*self.added, Segment("", self.length, self.length)]:
-            if mark.start > at:
-                found.append(Segment("policy", at, mark.start))
-            if mark.kind:
-                found.append(mark)
-            at = mark.stop
-        return tuple(found)
 
     def grow(self, tokens: np.ndarray, logprob: np.ndarray, policy: bool, top: Alternatives | None = None) -> None:
         """Add tokens at the end."""
@@ -96,6 +80,8 @@ class RequestTree:
     """See `engine.base.Tree` for what each method means."""
 
     def __init__(self, stubs: Sequence[Trajectory], sampling: Sampling, limits: Sequence[int]) -> None:
+        if sampling.hidden:
+            raise UserError(NO_STATES)
         self.sampling = sampling
         self.branches = [RequestBranch(i, s, int(n)) for i, (s, n) in enumerate(zip(stubs, limits, strict=True))]
         for branch, stub in zip(self.branches, stubs, strict=True):
@@ -154,24 +140,11 @@ class RequestTree:
         self, branch: Branch, uid: int | None = None, at: int | None = None, token: int | None = None
     ) -> RequestBranch:
         """A new live branch that shares the first `at` tokens with another and may be forced to go on with `token`."""
-        parent = self.branches[branch.index]
-        size = parent.length if at is None else at
-        if not parent.start <= size <= parent.length:
-            raise ValueError(f"cannot fork at {size}: the branch goes from {parent.start} to {parent.length}")
-        uid = identifier(parent.uid, size, token, len(self.branches)) if uid is None else uid
+        parent, index = self.branches[branch.index], len(self.branches)
+        stub = fork_stub(parent, at, uid, token, index)
+        size = len(stub.tokens)
         forced = self.forced(parent, size, token) if token is not None else None
-        stub = Trajectory(
-            uid,
-            parent.problem,
-            parent.tokens[:size],
-            parent.mask[:size],
-            parent.logprob[:size],
-            actor=parent.actor,
-            segments=(Segment("prompt", 0, parent.start), *(s for s in parent.added if s.stop <= size)),
-            parent=parent.uid,
-            fork_at=size,
-        )
-        new = RequestBranch(len(self.branches), stub, parent.limit)
+        new = RequestBranch(index, stub, parent.limit, parent.root)
         if parent.alternatives is not None:
             new.alternatives = parent.alternatives[0][:size], parent.alternatives[1][:size]
         written = int(parent.mask.sum())
@@ -180,10 +153,8 @@ class RequestTree:
             new.grow(np.array([token], np.int32), np.array([forced], np.float32), True)
             new.used += 1
         self.branches.append(new)
-        if token is not None and token in self.sampling.ends:
-            self._end(new, "end")
-        elif new.used >= new.limit:
-            self._end(new, "length")
+        if why := ending(token, self.sampling.ends, new.used >= new.limit):
+            self._end(new, why)
         return new
 
     def forced(self, parent: RequestBranch, at: int, token: int) -> float:

@@ -45,7 +45,7 @@ class Head:
         """An untrained head, and empty bins."""
         with torch.random.fork_rng():
             torch.manual_seed(role.seed)
-            first, last = nn.Linear(role.policy.config["hidden_size"], self.width), nn.Linear(self.width, 1)
+            first, last = nn.Linear(role.policy.width, self.width), nn.Linear(self.width, 1)
         self.layers = nn.Sequential(first, nn.ReLU(), last)
         self.optimizer = torch.optim.Adam(self.layers.parameters(), self.lr)
         self.calibration = Calibration(self.bins)

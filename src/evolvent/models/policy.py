@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +17,21 @@ from evolvent.models.tokenizer import Format
 LOGIT_CHUNK = 2**25  # logits held at once in a training pass; more are recomputed in the backward pass
 CONTEXTS = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "max_sequence_length", "seq_length")
 
+WIDTHS = ("hidden_size", "d_model", "n_embd")
+
 
 def context_of(config: Mapping[str, Any]) -> int:
     """The most tokens that a model reads, from its `config.json`; 2048 where it does not say."""
+    return _number(config, CONTEXTS) or 2048
+
+
+def _number(config: Mapping[str, Any], names: Sequence[str]) -> int | None:
+    """The first of these entries that a `config.json` has; models that also see have it one level down."""
     for part in (config, config.get("text_config") or {}):
-        for name in CONTEXTS:
+        for name in names:
             if isinstance(part.get(name), int):
                 return part[name]
-    return 2048
+    return None
 
 
 class Policy:
@@ -49,6 +56,14 @@ class Policy:
     def device(self) -> torch.device:
         """Where the weights are."""
         return next(self.model.parameters()).device
+
+    @property
+    def width(self) -> int:
+        """Of the hidden states that tokens are drawn from. `UserError` where the configuration does not say."""
+        found = _number(self.config, WIDTHS)
+        if found is None:
+            raise UserError(f"the config.json of {self.name} names no width ({', '.join(WIDTHS)}); take another model")
+        return found
 
     @property
     def dtype(self) -> torch.dtype:

@@ -11,7 +11,7 @@ from evolvent.core.errors import UserError
 from evolvent.core.records import Group, Request, Trajectory
 from evolvent.core.step import RollOut, Step
 from evolvent.engine.base import Tree
-from evolvent.rollout.sample import Sample, is_open
+from evolvent.rollout.sample import Sample
 
 
 @dataclass
@@ -29,6 +29,7 @@ class Partial:
     over: float = 2.0
     waiting: list[Group] = field(default_factory=list, init=False)
     spare: int = field(default=0, init=False)  # requests that may stay unfinished
+    owner: Sequence[int] = field(default=(), init=False)  # the request of each root
     place: dict[int, int] = field(default_factory=dict, init=False)  # of the request of each answer, by uid
     stride = 1
     needs = ("tokens",)
@@ -48,11 +49,10 @@ class Partial:
         s.controls.remove(self)
         tokens, steps = (ledger.of(unit) - was for unit, was in zip(units, before, strict=True))
         groups = [Group(r.problem, []) for r in asks]
-        for t in [*(t for g in finished for t in g.trajectories), *s.pending[known:]]:
+        for t in s.pending[known:]:
             groups[self.place[t.uid]].trajectories.append(t)
-        done = [g for g in groups if g.trajectories and not any(is_open(t) for t in g.trajectories)]
-        taken = done[: len(requests)]
-        self.waiting = done[len(requests) :] + [g for g in groups if any(is_open(t) for t in g.trajectories)]
+        taken = finished[: len(requests)]
+        self.waiting = finished[len(requests) :] + [g for g in groups if g.trajectories]
         rows = [t for g in taken for t in g.trajectories]
         old = sum(off_policy(t, s.actors[0].version) for t in rows)
         s.log("resumed", sum("versions" in t.info for t in rows) / max(1, len(rows)))
@@ -71,16 +71,14 @@ class Partial:
 
     def begin(self, tree: Tree, requests: Sequence[Request], owner: Sequence[int], s: Step) -> None:
         """Learn whose branches they are."""
-        self.place |= {b.uid: place for b, place in zip(tree.branches, owner, strict=True)}
+        self.owner = owner
 
     def between(self, tree: Tree, s: Step) -> None:
         """Pause all that runs once no more requests than `spare` have anything running."""
-        for branch in tree.branches:
-            if branch.parent is not None:  # a fork belongs to the request of its parent
-                self.place[branch.uid] = self.place[branch.parent]
-        if len({self.place[b.uid] for b in tree.live}) <= self.spare:
+        if len({self.owner[b.root] for b in tree.live}) <= self.spare:
             for branch in tree.live:
                 tree.stop(branch, "paused")
+            self.place |= {b.uid: self.owner[b.root] for b in tree.branches}
 
     def check(self, system: object) -> None:
         """At least what is asked for, around a roll-out whose answers are those that it was asked for."""

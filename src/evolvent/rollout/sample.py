@@ -23,10 +23,12 @@ from evolvent.tasks.base import Reply, Tools
 class Control(Protocol):
     """Looks at the tree every `stride` tokens and may fork, append or stop.
 
-    A branch that it stops as "pruned" is dropped, one stopped as "paused" goes to `s.pending`, and any other reason
-    leaves the trajectory in its group as it is. Optional: `begin(tree, requests, owner, s)`, called before the first
-    token; `owner[i]` is the place of root i's request (a fork belongs to its root's). `hidden = True` asks the engine
-    for `branch.hidden`.
+    A branch that it stops as "pruned" is dropped, and any other reason but "paused" leaves the trajectory in its group
+    as it is. With one that is "paused" its whole group goes to `s.pending`: nothing is learned of a part of a group. It
+    is up to who pauses that it goes on, in a `Request` with all of it in `resume`; nobody else does that.
+
+    Optional: `begin(tree, requests, owner, s)`, called before the first token; `owner[branch.root]` is the place of a
+    branch's request. `hidden = True` asks the engine for `branch.hidden`.
     """
 
     stride: int
@@ -54,7 +56,8 @@ class Sample:
 
     @explained("rollout")
     def __call__(self, requests: Sequence[Request], s: Step) -> list[Group]:
-        """Groups in the order of the requests, empty ones left out; paused branches go to `s.pending`."""
+        """Groups in the order of the requests, empty ones left out. One with a paused member goes to `s.pending`, what
+        is over of it first."""
         role = s.role
         controls = [c for c in (self.control, *s.controls) if c is not None]
         actors = {a.id: a for a in s.actors}
@@ -68,9 +71,10 @@ class Sample:
             hidden=any(getattr(c, "hidden", False) for c in controls),
             hold=hasattr(role.task, "episode"),
         )
-        groups = [Group(r.problem, [t for t in r.resume if not is_open(t)]) for r in requests]
+        over = [[t for t in r.resume if not is_open(t)] for r in requests]
+        paused: list[list[Trajectory]] = [[] for _ in requests]
         if not stubs:
-            return [g for g in groups if g.trajectories]
+            return self._complete(requests, over, paused, s)
         tree = role.engine.start(stubs, actors, sampling, [limit] * len(stubs))
         turns = Turns(role.task, role.policy.format, role.ledger)
         # an engine of whole requests pays for each of them, and ends turns by itself
@@ -85,18 +89,26 @@ class Sample:
                 turns.serve(tree)
             for control in controls:
                 control.between(tree, s)
-        root_of: dict[int, int] = {}
-        for place, branch in enumerate(tree.branches):  # children come after their parents
-            root = place if branch.parent is None else root_of.get(branch.parent, place)
-            root_of[branch.uid] = root
-            made = harvest(branch, stubs[root], role.policy.format, actors, self.temperature)
+        for branch in tree.branches:
+            made = harvest(branch, stubs[branch.root], role.policy.format, actors, self.temperature)
             made.info |= turns.notes.get(branch.uid, {})
             made.error = turns.errors.get(branch.uid) or getattr(branch, "error", None)
-            if made.stop == "paused":
-                s.pending.append(made)
-            elif made.stop != "pruned":
-                groups[owner[root]].trajectories.append(made)
-        return [g for g in groups if g.trajectories]
+            if made.stop != "pruned":
+                (paused if made.stop == "paused" else over)[owner[branch.root]].append(made)
+        return self._complete(requests, over, paused, s)
+
+    @staticmethod
+    def _complete(
+        requests: Sequence[Request], over: list[list[Trajectory]], paused: list[list[Trajectory]], s: Step
+    ) -> list[Group]:
+        """The groups that nothing is missing from. All members of the others wait, what is over first."""
+        groups = []
+        for request, done, later in zip(requests, over, paused, strict=True):
+            if later:
+                s.pending += done + later
+            elif done:
+                groups.append(Group(request.problem, done))
+        return groups
 
     def _stubs(self, requests: Sequence[Request], s: Step) -> tuple[list[Trajectory], list[int]]:
         """A stub for each trajectory to be made, and the request that it belongs to. Actors are dealt in turn."""

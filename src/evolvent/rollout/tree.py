@@ -80,9 +80,8 @@ class Lookahead(Sample):
     def _prune(self, tree: Tree) -> list[list[Branch]]:
         """Drop what has stayed like its parent; what is left of each tree."""
         prune, by = self.prune, {b.uid: b for b in tree.branches}
-        families: dict[int, list[Branch]] = {}  # of each branch: its tree
+        families: list[list[Branch]] = [[] for _ in self.width]  # a tree has one root
         for b in tree.branches:  # children come after their parents
-            family = families[b.uid] = [] if b.parent is None else families[b.parent]
             if b.parent is not None and b.stop != "pruned":
                 parent, own = by[b.parent], b.tokens[b.fork_at :].tolist()
                 look = len(own) in self.looks and not b.stop and not parent.stop
@@ -90,8 +89,8 @@ class Lookahead(Sample):
                     tree.stop(b, "pruned")
                     self.pruned += 1
             if b.stop != "pruned":
-                family.append(b)
-        return [families[b.uid] for b in tree.branches if b.parent is None]
+                families[b.root].append(b)
+        return families
 
     def _over(self, grown: list[list[Branch]], limit: int) -> bool:
         live = [b for family in grown for b in family if not b.stop]

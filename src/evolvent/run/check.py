@@ -15,9 +15,7 @@ from evolvent.tasks.audit import audit
 from evolvent.tasks.base import SPLITS, Task, distinct, key_of
 
 PROBLEMS = 24  # that the audit before a run looks at
-NO_PRICES = (
-    "no prices are known (an endpoint's: --set engine.prices=0.15,0.60, dollars per million tokens)"
-)
+NO_PRICES = "no prices are known (an endpoint's: --set engine.prices=0.15,0.60, dollars per million tokens)"
 PROMPTS = 12  # whose length is looked at, of tasks that do not list their problems
 
 
