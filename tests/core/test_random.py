@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evolvent.core.random import identifier, stream
+from evolvent.core.random import identifier, identifiers, stream
 from evolvent.engine.noise import uniform
 
 paths = st.lists(st.one_of(st.integers(), st.text(max_size=5), st.none()), max_size=4)
@@ -16,6 +16,11 @@ paths = st.lists(st.one_of(st.integers(), st.text(max_size=5), st.none()), max_s
 def test_equal_paths_give_equal_streams_and_others_do_not(seed: int, a: list[object], b: list[object]) -> None:
     assert (stream(seed, *a).integers(0, 2**62, 3) == stream(seed, *a).integers(0, 2**62, 3)).all()
     assert (identifier(seed, *a) == identifier(seed, *b)) == (a == b)
+
+
+@given(st.integers(0, 2**32), paths, st.integers(0, 12))
+def test_identifiers_are_those_of_the_single_paths(seed: int, path: list[object], count: int) -> None:
+    assert identifiers(count, seed, *path) == [identifier(seed, *path, i) for i in range(count)]
 
 
 def test_types_and_borders_of_a_path_count() -> None:

@@ -12,8 +12,11 @@ import numpy as np
 
 def digest(*path: object, size: int = 16) -> bytes:
     """Hash of a path of strings, numbers and None; `("a", 1)` and `("a1",)` differ."""
-    text = "\x1f".join(f"{type(p).__name__}:{p}" for p in path)
-    return hashlib.blake2b(text.encode(), digest_size=size).digest()
+    return hashlib.blake2b(_text(path), digest_size=size).digest()
+
+
+def _text(path: tuple[object, ...]) -> bytes:
+    return "\x1f".join([f"{type(p).__name__}:{p}" for p in path]).encode()
 
 
 def stream(seed: int, *path: object) -> np.random.Generator:
@@ -24,3 +27,13 @@ def stream(seed: int, *path: object) -> np.random.Generator:
 def identifier(seed: int, *path: object) -> int:
     """63-bit number for (seed, path); names the noise stream of a branch."""
     return int.from_bytes(digest(seed, *path, size=8), "little") >> 1
+
+
+def identifiers(count: int, seed: int, *path: object) -> list[int]:
+    """`identifier(seed, *path, i)` for every i below `count`, at half the cost."""
+    begun, found = hashlib.blake2b(_text((seed, *path)), digest_size=8), []
+    for i in range(count):
+        state = begun.copy()
+        state.update(b"\x1fint:%d" % i)
+        found.append(int.from_bytes(state.digest(), "little") >> 1)
+    return found

@@ -10,7 +10,7 @@ import numpy as np
 
 from evolvent.core.errors import EngineError, UserError, VerifierError
 from evolvent.core.ledger import Ledger
-from evolvent.core.random import identifier
+from evolvent.core.random import identifiers
 from evolvent.core.records import Group, Message, Problem, Request, Segment, Trajectory
 from evolvent.core.step import Step
 from evolvent.engine.base import Actor, Branch, Sampling, Tree
@@ -121,8 +121,8 @@ class Sample:
                 owner.append(place)
             if request.n > len(request.resume):
                 prefix, opened = opening(s.role.policy.format, request, s.role.task)
-            for i in range(len(request.resume), request.n):
-                uid = identifier(s.role.seed, *s.path, s.round, place, i)
+            uids = identifiers(request.n, s.role.seed, *s.path, s.round, place)
+            for uid in uids[len(request.resume) :]:
                 stub = blank(uid, request.problem, prefix, names[len(stubs) % len(names)])
                 stub.uses = request.uses
                 if request.hint:

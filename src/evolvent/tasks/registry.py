@@ -43,7 +43,7 @@ ADAPTERS = {  # prefix -> module with `load(rest)`
 }
 FILES = (".py", ".jsonl", ".parquet", ".csv")
 OTHERS = (
-    ("rg/NAME", "1, 2, 3, 4", "a data set of reasoning-gym; the seed models read 12, such as rg/products"),
+    ("rg/NAME", "1, 2, 3, 4, 5", "a data set of reasoning-gym; the seed models read 12, such as rg/products"),
     ("FILE.py", "its categories", "a task of your own, see docs/write-a-task.md"),
     ("FILE.jsonl[:FILE.py]", "its categories", "rows of your own (.csv, .parquet), with `answer` or a reward"),
     ("gym:MODULE:CLASS", "", "a Gymnasium environment with text observations and actions, or the id of one"),
