@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import re
@@ -30,7 +29,7 @@ from evolvent.tasks.reasoning_gym.identity import identity
 from evolvent.tasks.reasoning_gym.source import FRESH, GLOBAL_RANDOM, NO_LEVEL, ORDER, levels_of
 from evolvent.tasks.reasoning_gym.verify import FORMS, is_right, written
 
-LEVELS = ("1", "2", "3", "4")
+LEVELS = [(name, level) for name, words in WORDINGS.items() for level in words.shapes]
 SLOW = {  # more than about 5 ms an item, or a large file to read
     "advanced_geometry", "arc_agi", "countdown", "figlet_font", "futoshiki", "game_of_life", "game_of_life_halting",
     "group_anagrams", "intermediate_integration", "jugs", "knight_swap", "number_sequence", "polynomial_equations",
@@ -347,7 +346,7 @@ def holds(name: str, prompt: str, answer: str) -> bool:
     raise AssertionError(name)
 
 
-@pytest.mark.parametrize(("name", "level"), list(itertools.product(COMPACT, LEVELS)))
+@pytest.mark.parametrize(("name", "level"), LEVELS)
 def test_compact_wording(name: str, level: str) -> None:
     task = ReasoningGym(name, (level,))
     problems = draws(task, "train", 60)
@@ -386,13 +385,27 @@ def test_compact_examples_are_right_and_tell_the_data_sets_apart() -> None:
 
 @pytest.mark.parametrize("name", COMPACT)
 def test_compact_levels_grow(name: str) -> None:
-    task = ReasoningGym(name, LEVELS)
-    sizes = [np.mean([len(p.prompt[0].content) for p in draws(task, "train", 60, level)]) for level in LEVELS]
+    levels = ("1", "2", "3", "4")
+    task = ReasoningGym(name, levels)
+    sizes = [np.mean([len(p.prompt[0].content) for p in draws(task, "train", 60, level)]) for level in levels]
     assert sizes[0] < sizes[3] == max(sizes)
 
 
+@pytest.mark.parametrize(("name", "level"), [(name, level) for name, level in LEVELS if level > "4"])
+def test_compact_levels_beside_the_four_have_many_problems(name: str, level: str) -> None:
+    keys = [p.key for p in draws(ReasoningGym(name, (level,)), "train", 1000)]
+    assert len(set(keys)) >= 900  # some 5,000 and more in all
+
+
+def test_which_data_sets_have_levels_beside_the_four() -> None:
+    assert {name: len(words.levels) for name, words in WORDINGS.items() if len(words.levels) != 5} == {
+        "products": 4,
+        "shortest_path": 6,
+    }
+
+
 def test_compact_problems_are_drawn_fast() -> None:
-    tasks = [ReasoningGym(name, (level,)) for name in COMPACT for level in LEVELS]
+    tasks = [ReasoningGym(name, (level,)) for name, level in LEVELS]
     rng, started = stream(0, "speed"), time.perf_counter()
     for task in tasks:
         for _ in range(20):

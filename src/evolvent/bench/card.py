@@ -29,7 +29,7 @@ from evolvent.models.pretrain import replace
 from evolvent.rollout.sample import Sample
 from evolvent.tasks.base import Task, distinct
 from evolvent.tasks.countdown import Countdown, solutions
-from evolvent.tasks.reasoning_gym import COMPACT
+from evolvent.tasks.reasoning_gym.compact import WORDINGS
 from evolvent.tasks.registry import load_task
 from evolvent.tasks.roles import ROLES, Judge, Propose, missing, shuffled
 from evolvent.tasks.roles import Role as RoleTask
@@ -54,7 +54,7 @@ LEVELS: dict[str, tuple[str, ...]] = {
         "4x4-chain",
     ),
     "calc": ("1x2", "2x2", "2x3", "2x4", "3x3", "3x4", "3x6"),
-    **{f"rg/{name}": ("1", "2", "3", "4") for name in COMPACT},
+    **{f"rg/{name}": tuple(words.shapes) for name, words in WORDINGS.items()},
 }
 ROLE_LEVELS: dict[str, tuple[str, ...]] = {
     "judge": ("3x12", "3x20", "4x12"),
@@ -65,6 +65,14 @@ ROLE_LEVELS: dict[str, tuple[str, ...]] = {
 }
 PREFIXES = ("3x20", "4x12", "4x20")  # countdown levels for hints as text that is already written
 SAMPLES = 16
+COOLER = (0.7, 0.45)  # proposals are asked for at these temperatures too: valid more often, distinct less
+ASKED = {  # what a role has to show at a level
+    "judge": "75-95 % balanced accuracy",
+    "propose": "at least 90 % valid and 80 % distinct",
+    **dict.fromkeys(
+        ("revise", "hint", "memory", "prefix"), "right inputs at least 20 points above shuffled or missing ones"
+    ),
+}
 
 
 @dataclass
@@ -144,10 +152,10 @@ class Bench:
             "kinds": found,
         }
 
-    def proposing(self, task: Propose) -> dict[str, Any]:
-        """Share of proposals (temperature 1) that are valid, and share of the valid ones that differ by key."""
+    def proposing(self, task: Propose, temperature: float = 1.0) -> dict[str, float]:
+        """Share of proposals that are valid, and share of the valid ones that differ by key."""
         problem = task.problem(task.categories[0])
-        group = self.ask(task, [Request(problem, 2 * self.problems)], 1.0)[0]
+        group = self.ask(task, [Request(problem, 2 * self.problems)], temperature)[0]
         keys = [t.info["answer"] for t in group.trajectories if t.outcome]
         return {"valid": percent([t.outcome for t in group.trajectories]), "distinct": percent(distinctness(keys))}
 
@@ -183,7 +191,7 @@ def measure(policy: Policy, problems: int = 256, progress: Callable[[str], None]
             if isinstance(task, Judge):
                 found = bench.judging(task)
             elif isinstance(task, Propose):
-                found = bench.proposing(task)
+                found = {**bench.proposing(task), "cooler": {str(t): bench.proposing(task, t) for t in COOLER}}
             else:
                 found = bench.sensitivity(task)
             roles.setdefault(family, {})[level] = found
@@ -196,6 +204,32 @@ def room(levels: Mapping[str, Mapping[str, float]]) -> tuple[list[str], list[str
     """Levels to learn on (10-40 % sampled, greedy at most 10 points above) and levels out of reach (at most 2 %)."""
     learn = [name for name, x in levels.items() if 10 <= x["sampled"] <= 40 and x["gap"] <= 10]
     return learn, [name for name, x in levels.items() if x["sampled"] <= 2]
+
+
+def competence(roles: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
+    """For every role the levels at which it does what `ASKED` says; of proposals each with its temperature."""
+    good = {}
+    for role, levels in roles.items():
+        if role == "judge":
+            good[role] = [level for level, x in levels.items() if 75 <= x["balanced"] <= 95]
+        elif role == "propose":
+            good[role] = [
+                f"{level} at {temperature}"
+                for level, temperature, x in proposals(levels)
+                if x["valid"] >= 90 and x["distinct"] >= 80
+            ]
+        else:
+            good[role] = [
+                level
+                for level, x in levels.items()
+                if x["right"] >= 20 + max(value for name, value in x.items() if name != "right")
+            ]
+    return good
+
+
+def proposals(levels: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str, Mapping[str, float]]]:
+    """Each level at each temperature, with what was measured there."""
+    return [(level, t, found) for level, x in levels.items() for t, found in (("1", x), *x["cooler"].items())]
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
@@ -216,7 +250,8 @@ def readme(name: str, card: Mapping[str, Any]) -> str:
     rooms = [[family, *(", ".join(found) for found in room(levels))] for family, levels in tasks.items()]
     kinds = {level: ", ".join(f"{k} {v}" for k, v in x["kinds"].items()) for level, x in roles["judge"].items()}
     judged = [[level, x["balanced"], x["right"], x["wrong"], kinds[level]] for level, x in roles["judge"].items()]
-    proposed = [[level, x["valid"], x["distinct"]] for level, x in roles["propose"].items()]
+    proposed = [[level, t, x["valid"], x["distinct"]] for level, t, x in proposals(roles["propose"])]
+    competent = [[role, ASKED[role], ", ".join(found)] for role, found in competence(roles).items()]
     rested = [
         [role, level, x["right"], "; ".join(f"{k}: {v}" for k, v in x.items() if k != "right")]
         for role in ("revise", "hint", "memory", "prefix")
@@ -228,8 +263,9 @@ def readme(name: str, card: Mapping[str, Any]) -> str:
         "Levels to learn on: 10-40 % sampled, greedy at most 10 points above. Out of reach: at most 2 % sampled.\n",
         table(["task", "to learn on", "out of reach"], rooms),
         "## Roles\n",
+        table(["role", "what is asked", "levels that meet it"], competent),
         table(["judge", "balanced", "right ones", "wrong ones", "by kind of error"], judged),
-        table(["propose", "valid", "distinct"], proposed),
+        table(["propose", "temperature", "valid", "distinct"], proposed),
         "Greedy accuracy with the right inputs, and with one of them exchanged or taken away:\n",
         table(["role", "level", "right inputs", "otherwise"], rested),
     ]

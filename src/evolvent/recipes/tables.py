@@ -56,7 +56,7 @@ OTHER_TASKS = """
 
 `rg/NAME` is a data set of [reasoning-gym](https://github.com/open-thought/reasoning-gym) under our splits, with one
 strictly judged final answer. {count} data sets are there in plain wording; {refused} are refused, and an attempt to
-use them says why. {compact} have a compact wording, at the levels 1, 2, 3 and 4:
+use them says why. {compact} have a compact wording. The seed models were trained on its levels 1 to 3:
 
 ```text
 {table}

@@ -1,9 +1,11 @@
-"""The 12 data sets that the seed models read: a short wording, a short answer, four levels each.
+"""The 12 data sets that the seed models read: a short wording, a short answer, four to six levels each.
 
 A seed model reads one character at a time, so a prompt is a tag and the data, at most 48 characters. It ends
 in `=` where the answer is wanted at once, and in `:` where a worked chain comes first; in a chain the answer
 is what follows the last `=`. Problems and answers are reasoning-gym's, levels are its own settings. Level 1
-is meant to be learned in pre-training, level 4 to be out of reach.
+is meant to be learned in pre-training, level 4 to be out of reach. Seed models are trained on 1 to 3. Level 5
+is one that they get right now and then, and where the likeliest answer is hardly better than a sampled one;
+products have that at level 2. A level 6 is out of reach where level 4 is not.
 
 Left out, though short: gcd, lcm, count_bits, letter_counting, binary_alternation and number_sequence (a guess
 is right too often at any size), isomorphic_strings (yes or no), simple_equations (0.5 ms a problem), and
@@ -37,15 +39,20 @@ class Level:
 
 @dataclass(frozen=True)
 class Wording:
-    """How a data set is written. `judge` decides where several answers are right, else the text must
-    match."""
+    """How a data set is written. Levels are called `1`, `2`, ... in their order. `judge` decides where several
+    answers are right, else the text must match."""
 
     prompt: Callable[[Meta], str]
     answer: Callable[[Meta], str]
-    levels: tuple[Level, Level, Level, Level]
+    levels: tuple[Level, ...]
     chain: Callable[[Meta], str] | None = None
     judge: Callable[[Meta, str], bool] | None = None
     example: str = ""
+
+    @property
+    def shapes(self) -> dict[str, Level]:
+        """The levels by name."""
+        return {str(i): level for i, level in enumerate(self.levels, 1)}
 
 
 # -- numbers ------------------------------------------------------------------------------------------------
@@ -205,6 +212,16 @@ def _long_way(meta: Meta) -> bool:
     return len(meta["solution"]) >= 6
 
 
+def _single_first(meta: Meta) -> bool:
+    """Whether the letter in the middle of the palindrome is the first one given."""
+    letters = meta["letters"]
+    return bool(letters.count(letters[0]) % 2)
+
+
+def _few_left(meta: Meta) -> bool:
+    return 1 <= len(meta["result"]) <= 3
+
+
 def _complex_settings(size: int, operations: str) -> dict[str, Any]:
     weights = [1 / len(operations)] * len(operations)
     bounds = {"min_real": -size, "max_real": size, "min_imag": -size, "max_imag": size}
@@ -215,9 +232,9 @@ def _fixed(low: str, high: str, value: int, **more: Any) -> dict[str, Any]:
     return {low: value, high: value, **more}
 
 
-def _numbers(count: int, low: int, high: int) -> dict[str, Any]:
+def _numbers(count: int, low: int, high: int, more: int = 0) -> dict[str, Any]:
     bounds = {"min_value": low, "max_value": high, "min_decimals": 0, "max_decimals": 0}
-    return {"min_numbers": count, "max_numbers": count, **bounds}
+    return {"min_numbers": count, "max_numbers": count + more, **bounds}
 
 
 def _legs(kinds: int, low: int, high: int) -> dict[str, Any]:
@@ -236,12 +253,16 @@ def _digits(count: int, signed: bool = False) -> dict[str, Any]:
     return {"min_digits": count, "max_digits": count, "allow_negation": signed}
 
 
+def _maze(rows: int, columns: int, blocked: float) -> dict[str, Any]:
+    return {"min_rows": rows, "max_rows": rows, "min_cols": columns, "max_cols": columns, "p_blocked": blocked}
+
+
 def _square(side: int, blocked: float) -> dict[str, Any]:
-    return {"min_rows": side, "max_rows": side, "min_cols": side, "max_cols": side, "p_blocked": blocked}
+    return _maze(side, side, blocked)
 
 
-def _vertices(count: int, density: float) -> dict[str, Any]:
-    return _fixed("min_num_vertices", "max_num_vertices", count, edge_probability=density)
+def _vertices(count: int, density: float, more: int = 0) -> dict[str, Any]:
+    return {"min_num_vertices": count, "max_num_vertices": count + more, "edge_probability": density}
 
 
 WORDINGS: dict[str, Wording] = {
@@ -253,6 +274,7 @@ WORDINGS: dict[str, Wording] = {
             Level(_complex_settings(12, "*"), 28, chain=True),
             Level(_complex_settings(12, "*"), 9),
             Level(_complex_settings(99, "*"), 14),
+            Level(_complex_settings(11, "+-"), 8),
         ),
         chain=_complex_chain,
         example="cx(3+4i)-(1-2i)=2+6i",
@@ -277,6 +299,7 @@ WORDINGS: dict[str, Wording] = {
             Level(_fractions(60, 2, 20), 8, chain=True),
             Level(_fractions(200, 2, 50), 7),
             Level(_fractions(1000, 11, 100), 9),
+            Level(_fractions(80, 2, 20), 8, chain=True),
         ),
         chain=lambda meta: str(meta["factor"]),
         example="frac36/48:12=3/4",
@@ -289,6 +312,7 @@ WORDINGS: dict[str, Wording] = {
             Level(_bases(9, 319), 48, chain=True),
             Level(_bases(6, 255), 8),
             Level(_bases(16, 100_000), 17),
+            Level(_bases(9, 500), 50, chain=True),
         ),
         chain=_base_chain,
         example="base3>2 1021:1,3,11,34;17,8,4,2,1=100010",
@@ -301,6 +325,7 @@ WORDINGS: dict[str, Wording] = {
             Level(_legs(3, 1, 15), 15, chain=True),
             Level(_legs(3, 1, 15), 3),
             Level(_legs(3, 100, 999), 5),
+            Level(_legs(2, 1, 30), 11, chain=True),
         ),
         chain=_leg_chain,
         example="legs 3 crab,2 dog:30+8=38",
@@ -313,6 +338,7 @@ WORDINGS: dict[str, Wording] = {
             Level(_numbers(5, 0, 99), 14),
             Level(_numbers(6, -99, 99), 23),
             Level(_numbers(6, -999, 999), 29),
+            Level(_numbers(5, 0, 99, more=2), 20),
         ),
         example="sort<34,12,5=5,12,34",
     ),
@@ -324,6 +350,7 @@ WORDINGS: dict[str, Wording] = {
             Level(_numbers(5, 0, 99), 14),
             Level(_numbers(6, -99, 99), 23),
             Level(_numbers(7, -999, 999), 34),
+            Level(_numbers(5, -99, 99), 11, fits=_few_left),
         ),
         example="keep>9 3,18,12=18,12",
     ),
@@ -335,6 +362,7 @@ WORDINGS: dict[str, Wording] = {
             Level({"min_word_len": 6, "max_word_len": 6}, 6),
             Level({"min_word_len": 7, "max_word_len": 8}, 8),
             Level({"min_word_len": 9, "max_word_len": 10}, 10),
+            Level({"min_word_len": 8, "max_word_len": 10}, 10),
         ),
         example="rev candle=eldnac",
     ),
@@ -346,6 +374,7 @@ WORDINGS: dict[str, Wording] = {
             Level(_fixed("min_length", "max_length", 7), 7),
             Level(_fixed("min_length", "max_length", 9), 9),
             Level(_fixed("min_length", "max_length", 14), 14),
+            Level(_fixed("min_length", "max_length", 9), 9, fits=_single_first),
         ),
         judge=_is_palindrome,
         example="pal tsats=tsast",
@@ -358,6 +387,7 @@ WORDINGS: dict[str, Wording] = {
             Level({"length": 10}, 10),
             Level({"length": 14}, 14),
             Level({"length": 24}, 24),
+            Level({"length": 17}, 17),
         ),
         example="ab AbaB=bB",
     ),
@@ -369,6 +399,8 @@ WORDINGS: dict[str, Wording] = {
             Level(_square(4, 0.3), 11),
             Level(_square(5, 0.3), 18),
             Level(_square(6, 0.25), 24, fits=_long_way),
+            Level(_square(6, 0.3), 24),
+            Level(_maze(4, 9, 0.25), 24, fits=_long_way),
         ),
         judge=_is_shortest,
         example="path *O#/OXO/XXO=RR",
@@ -381,6 +413,7 @@ WORDINGS: dict[str, Wording] = {
             Level(_vertices(7, 0.4), 7),
             Level(_vertices(8, 0.4), 8),
             Level(_vertices(10, 0.3), 10),
+            Level(_vertices(8, 0.3, more=2), 10),
         ),
         judge=_is_colouring,
         example="col4 01,12,23=1212",

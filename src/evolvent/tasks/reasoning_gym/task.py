@@ -18,6 +18,7 @@ from evolvent.tasks.reasoning_gym.identity import identity
 from evolvent.tasks.reasoning_gym.source import Source, check_name, levels_of
 
 TRIES = 400  # 0.9**400 is 5e-19: a split that is not hit by then has no problem
+COMPACT_TRIES = 4000  # the same, for levels that keep one item in nine
 ASKED = "\n\nEnd with your final answer, and nothing else, between <answer> and </answer>."
 PLAIN_ROOM = 2048  # characters for a solution in plain wording, beside the answer itself
 PROBES = 4  # items that are made to see how long answers get
@@ -29,6 +30,7 @@ class Manner(Protocol):
     """How problems of one wording are asked and judged."""
 
     levels: tuple[str, ...]
+    tries: int  # items that are made to find a problem of a split
 
     def source(self, level: str) -> Source: ...
     def prompt(self, item: Item, level: str) -> str | None: ...
@@ -42,7 +44,7 @@ class Manner(Protocol):
 class Compact:
     """The short wording; see `compact`."""
 
-    levels: tuple[str, ...] = ("1", "2", "3", "4")
+    tries = COMPACT_TRIES
 
     def __init__(self, name: str) -> None:
         if name not in WORDINGS:
@@ -50,7 +52,8 @@ class Compact:
                 f"rg/{name} has no compact wording; take one of {', '.join(COMPACT)}, or a model that reads plain text"
             )
         self.name, self.words = name, WORDINGS[name]
-        self.shapes = dict(zip(self.levels, self.words.levels, strict=True))
+        self.shapes = self.words.shapes
+        self.levels = tuple(self.shapes)
 
     def source(self, level: str) -> Source:
         return Source.of_settings(self.name, self.shapes[level].settings)
@@ -85,6 +88,8 @@ class Compact:
 class Plain:
     """reasoning-gym's own question, and one sentence on where to put the answer."""
 
+    tries = TRIES
+
     def __init__(self, name: str) -> None:
         self.name, self.levels = name, levels_of(name)
         self.verifier: Any = None
@@ -118,9 +123,10 @@ class Plain:
 class ReasoningGym:
     """A data set of reasoning-gym as a task.
 
-    dataset  its name in reasoning-gym; `UserError` for one that is unknown or refused levels   compact: `1`
-    to `4`; plain: `default` (reasoning-gym's settings) and `1`, `2`, ... (its curriculum) wording  `compact`
-    (for the seed models, 12 data sets) or `plain` (for instructed models)
+    dataset  its name in reasoning-gym; `UserError` for one that is unknown or refused
+    levels   compact: `1` to `4` and most often `5`; plain: `default` (reasoning-gym's settings) and `1`, `2`, ...
+             (its curriculum)
+    wording  `compact` (for the seed models, 12 data sets) or `plain` (for instructed models)
     """
 
     def __init__(self, dataset: str, levels: tuple[str, ...] = (), wording: str = "compact") -> None:
@@ -149,9 +155,9 @@ class ReasoningGym:
         split has no problem, `VerifierError` if no item could be made at all.
         """
         category = category or self.categories[int(rng.integers(len(self.categories)))]
-        source, failure = self.sources[category], None
+        source, tries, failure = self.sources[category], self.manner.tries, None
         seen: set[str] = set()
-        for _ in range(TRIES):
+        for _ in range(tries):
             try:
                 item = source.item(int(rng.integers(source.seeds)))
             except Exception as reason:  # whatever the generator raises, another item may be fine
@@ -162,9 +168,9 @@ class ReasoningGym:
             if split_of(key) == split and (prompt := self.manner.prompt(item, category)) is not None:
                 return Problem(key, one_user(prompt), {"item": item, "level": category}, category, self.name)
         if failure is not None and not seen:
-            raise VerifierError(f"reasoning-gym failed {TRIES} times to make an item of {self.name}: {failure!r}")
+            raise VerifierError(f"reasoning-gym failed {tries} times to make an item of {self.name}: {failure!r}")
         raise UserError(
-            f"task `{self.name}` has no {split} problem at level {category} ({TRIES} draws, {len(seen)} distinct); "
+            f"task `{self.name}` has no {split} problem at level {category} ({tries} draws, {len(seen)} distinct); "
             "take another level"
         )
 
