@@ -4,6 +4,7 @@ tiny, small, FOLDER, hub id      in this process: our cached decoding for Llama,
                                  transformers' forward pass for others; or vLLM, if asked for
 http://HOST/v1#NAME, openai:NAME an OpenAI-compatible endpoint (cannot be trained)
 simulated                        a simulated model, for tests and studies of scale
+none                             no model, for recipes that write no text
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ import typing
 from collections.abc import Mapping
 from typing import Any
 
+from evolvent.core import places
 from evolvent.core.build import check_type
 from evolvent.core.errors import UserError, unknown
 from evolvent.core.ledger import Ledger
+from evolvent.engine import SPECIAL
 from evolvent.engine.base import Engine
 from evolvent.engine.endpoint import EndpointEngine, is_endpoint
 from evolvent.engine.huggingface import local_engine
@@ -48,12 +51,10 @@ def open_model(
         raise UserError(f"nothing reads engine.{next(iter(service))}: {model} is no endpoint (http://host/v1#name)")
     if engine not in ENGINES:
         raise unknown("engine", engine, ENGINES, "engines: auto, vllm")
-    if model == "simulated":
-        from evolvent.engine.simulated import SimulatedEngine, SimulatedPolicy
-
+    if model in SPECIAL:
         made = load_task(task)
-        simulated = SimulatedPolicy(made)
-        return simulated, SimulatedEngine(simulated, ledger), made
+        stand_in, running = places.at(SPECIAL[model])(made, ledger)
+        return stand_in, running, made
     if is_endpoint(model):
         remote = EndpointEngine(model, ledger, seed=seed, replay=replay, **checked(service or {}))
         return remote.policy, remote, load_task(task, remote.policy.format.wording)

@@ -95,6 +95,12 @@ class SimulatedEngine:
         return SimulatedTree(self, stubs, sampling, limits)
 
 
+def opened(task: Task, ledger: Ledger) -> tuple[SimulatedPolicy, SimulatedEngine]:
+    """A simulated model of a task, with the skills that it has by default."""
+    policy = SimulatedPolicy(task)
+    return policy, SimulatedEngine(policy, ledger)
+
+
 class Known(NamedTuple):
     """What the simulated model knows of a problem: its logit, the turns of a solution, wrong last turns."""
 

@@ -5,50 +5,19 @@ from __future__ import annotations
 import importlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from evolvent.core import places
 from evolvent.core.errors import UserError, VerifierError, unknown
 from evolvent.core.records import Problem
+from evolvent.tasks import ADAPTERS, BUILT_IN, OTHERS
 from evolvent.tasks.base import Attempt, Demo, Score, Split, Task, score_all
 
-
-class Entry(NamedTuple):
-    """A task that ships with the package: where it is, levels to try, and what it is."""
-
-    place: str
-    levels: str
-    text: str
-
-
-BUILT_IN = {
-    "arith": Entry("evolvent.tasks.arith:Arith", "2x1, 2x2, 2x3-chain, 2x2-mul", "sums and products, in a chain"),
-    "countdown": Entry("evolvent.tasks.countdown:Countdown", "3x12, 3x20, 4x12", "reach a target from given numbers"),
-    "calc": Entry("evolvent.tasks.calc:Calc", "1x2, 2x3, 3x4", "several turns with a calculator tool"),
-    "judge": Entry("evolvent.tasks.roles.judge:Judge", "3x12, 3x20, 4x12", "is this countdown expression right?"),
-    "propose": Entry("evolvent.tasks.roles.propose:Propose", "countdown:3x20, arith:2x2", "make up a problem"),
-    "revise": Entry("evolvent.tasks.roles.revise:Revise", "3x20, 4x12, 4x20", "correct a draft by its critique"),
-    "hint": Entry("evolvent.tasks.roles.hint:Hint", "3x20, 4x12, 4x20", "countdown with the beginning of a solution"),
-    "memory": Entry(
-        "evolvent.tasks.roles.memory:Memory", "recall-4, sum-2, case-2-3x20", "notes, one of which matters"
-    ),
-}
 REASONING_GYM = "evolvent.tasks.reasoning_gym.task"
 USER = "evolvent.tasks.user"
-ADAPTERS = {  # prefix -> module with `load(rest)`
-    "gym": "evolvent.tasks.adapters.gymnasium_text",
-    "verifiers": "evolvent.tasks.adapters.verifiers_v0",
-}
 FILES = (".py", ".jsonl", ".parquet", ".csv")
-OTHERS = (
-    ("rg/NAME", "1, 2, 3, 4, 5", "a data set of reasoning-gym; the seed models read 12, such as rg/products"),
-    ("FILE.py", "its categories", "a task of your own, see docs/write-a-task.md"),
-    ("FILE.jsonl[:FILE.py]", "its categories", "rows of your own (.csv, .parquet), with `answer` or a reward"),
-    ("gym:MODULE:CLASS", "", "a Gymnasium environment with text observations and actions, or the id of one"),
-    ("verifiers:MODULE", "", "an environment of verifiers 0.x, by its load_environment()"),
-)
 
 
 def load_task(spec: str, wording: str = "compact") -> Task:
