@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -82,3 +84,12 @@ def test_the_setting_goes_back_after_an_error(monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(ZeroDivisionError), fast(CPU, LARGE, SHORT):
         raise ZeroDivisionError
     assert torch.get_float32_matmul_precision() == before
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"), [("vendor_id\t: GenuineIntel\n", True), ("vendor_id\t: AuthenticAMD\n", False)]
+)
+def test_the_maker_of_the_processor(tmp_path: Path, text: str, wanted: bool) -> None:
+    (tmp_path / "cpuinfo").write_text(text)
+    assert products.made_by_intel(tmp_path / "cpuinfo") is wanted
+    assert not products.made_by_intel(tmp_path / "nothing")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -13,13 +15,22 @@ from evolvent.bench.cell import Cell, run_cell
 from evolvent.core.errors import UserError
 
 
-def _quiet() -> None:
+def begin_worker() -> None:
+    """One thread, no interrupts of its own, and an end with the process that gave it work, however that one ends."""
     import signal
 
     import torch
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(1)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_follow, args=(parent,), daemon=True).start()
+
+
+def _follow(parent: Any) -> None:
+    parent.join()
+    os._exit(1)
 
 
 def _run(cell: Cell) -> dict[str, Any]:
@@ -33,7 +44,7 @@ def run_cells(
     context = multiprocessing.get_context("spawn")
     waiting, done, begun, retried = list(cells), 0, time.perf_counter(), set[Cell | str]()
     while waiting:
-        with ProcessPoolExecutor(min(jobs, len(waiting)), mp_context=context, initializer=_quiet) as pool:
+        with ProcessPoolExecutor(min(jobs, len(waiting)), mp_context=context, initializer=begin_worker) as pool:
             running: dict[Future[dict[str, Any]], Cell] = {}
             try:
                 while waiting or running:
