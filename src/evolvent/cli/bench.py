@@ -75,7 +75,10 @@ def compare(
                 emit(rows) if as_json else print_runs(rows)
                 return
         raise UserError("compare needs --task (or the names of finished runs); `evolvent tasks` lists tasks")
-    load_task(task)
+    if not hasattr(load_task(task), "score"):
+        raise UserError(
+            f"searches such as those on {task} cannot be compared yet; run each with --seed, and see best.py"
+        )
     parsed = [parse_arm(a) for a in arms]
     for arm in parsed:
         parse_composition(resolve(arm.recipe), load_all())

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from evolvent.cli import complete
 from evolvent.cli.config import config_option
@@ -75,12 +77,16 @@ def live_options(command: Any) -> Any:
 )
 @click.option("--take", multiple=True, metavar="PATH=RECIPE", help="whose value to take where combined recipes differ")
 @click.option("--profile", default="auto", show_default=True, help="small-scale values: tiny, or paper for none")
+@click.option(
+    "--seed-program", metavar="FILE", help="evolve this program; --task is the file with evaluate(program_path)"
+)
 @config_option
 @click.option("--name", help="name of the run (default: recipe, task and a number)")
 @click.option("--device", default="cpu", show_default=True, help="cuda, cuda:1, mps")
 @click.option("--dtype", default="float32", show_default=True, help="bfloat16, float16")
 @click.option("--engine", default="auto", show_default=True, help="vllm if the extra is installed")
 @click.option("--lora", metavar="RANK", help="train a low-rank adapter of this rank instead of all weights")
+@click.option("--unsafe-no-sandbox", is_flag=True, help="run programs where no sandbox works, if you trust them")
 @click.option("--skip-audit", is_flag=True, help="run even if the audit of the task's verifier fails")
 @click.option("--dry-run", is_flag=True, help="say what it would cost (tokens, time, memory, disk), and stop")
 @live_options
@@ -102,6 +108,13 @@ def run(**options: Any) -> int:
     if options["lora"]:
         settings |= {"adapter": "Lora", "adapter.rank": options["lora"]}
     take = {**tables.get("take", {}), **pairs(options["take"], "--take")}
+    if options["unsafe_no_sandbox"]:
+        os.environ["EVOLVENT_UNSAFE_NO_SANDBOX"] = "1"
+    if options["seed_program"]:
+        options["task"] = f"program:{options['task']}:{options['seed_program']}"
+    chosen = click.get_current_context().get_parameter_source("model")
+    if options["task"].startswith("program:") and chosen is ParameterSource.DEFAULT:
+        options["model"] = "none"  # rules vary the program, unless a model is asked to
     names = ("recipe", "task", "model", "budget", "seed", "profile", "device", "dtype", "engine")
     spec = RunSpec(**{name: options[name] for name in names}, settings=settings, take=take)
     return start(spec, options)

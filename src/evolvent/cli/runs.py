@@ -275,10 +275,19 @@ def export(run: str, folder: Path, number: int | None, adapter: bool, role: str 
     \b
     evolvent export last my-model
     evolvent export last my-adapter --adapter --version 120
-    """
-    from evolvent.lineage.export import export_version
+    evolvent export last best.py
 
-    done = export_version(open_store(store_, create=False), run, folder, number, adapter, role)
+    Of a search it writes the best program to a file.
+    """
+    from evolvent.lineage.export import export_program, export_version
+    from evolvent.lineage.runs import read_run
+
+    store = open_store(store_, create=False)
+    view = read_run(store, run)
+    if view.candidates:
+        click.echo(f"Wrote candidate {export_program(view, folder)} of {view.name} to {folder}")
+        return
+    done = export_version(store, run, folder, number, adapter, role)
     what = "adapter" if adapter else "model"
     click.echo(f"Wrote the {what} of {done.run}, version {done.version} (step {done.step}), to {folder}")
     if not adapter:

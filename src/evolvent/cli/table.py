@@ -33,7 +33,7 @@ def print_final(result: Result, report: Path | None, where: str = "") -> None:
         if result.interrupted:
             steps = result.assembled.system.t
             console.print(f"Stopped after step {steps}. Carry on with: evolvent resume {result.name}{where}")
-        console.print(practice(result))
+        console.print(searched(result) if result.view.candidates else practice(result))
     if result.reached:
         console.print("The target was reached.")
     spent = result.ledger.spent["method"]
@@ -48,7 +48,10 @@ def print_final(result: Result, report: Path | None, where: str = "") -> None:
         console.print(f"Report:     {report}")
     console.print(f"Checkpoint: {result.folder / 'checkpoint.safetensors'}")
     console.print("Next:")
-    commands = [(f"evolvent try {result.name}{where}", "talk to the model before and after")]
+    if result.view.candidates:
+        commands = [(f'evolvent resume {result.name}{where} --budget "..."', "search on, with a larger budget")]
+    else:
+        commands = [(f"evolvent try {result.name}{where}", "talk to the model before and after")]
     if result.policy.size:  # nothing was evolved where the weights are elsewhere
         words = ["evolvent", "compare", result.spec.recipe, "no-change", "--task", result.spec.task]
         words += ["--model", result.spec.model] if result.spec.model != RunSpec.model else []
@@ -58,6 +61,21 @@ def print_final(result: Result, report: Path | None, where: str = "") -> None:
         ]
     for command, text in commands:
         console.print(f"  {command:<62} {text}")
+
+
+def searched(result: Result) -> str:
+    """The best candidate of a search beside the seed program."""
+    found = list(result.view.candidates.values())
+    valid = [c for c in found if c["evaluation"]["value"] is not None]
+    if not valid:
+        return f"None of {len(found)} candidates is valid."
+    best = max(valid, key=lambda c: (c["evaluation"]["value"], -c["uid"]))
+    first = found[0]["evaluation"]["value"]
+    return (
+        f"Best value {best['evaluation']['value']:.10g} (seed program {first:.10g}): candidate {best['uid']} of "
+        f"{len(found)}, {len(valid)} of them valid, by {best['operator']} in step {best['step']}.\n"
+        f"Program:    {result.folder / 'best.py'}"
+    )
 
 
 def practice(result: Result) -> str:

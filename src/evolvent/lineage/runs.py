@@ -67,6 +67,7 @@ class RunView:
     command: str = ""
     errors: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    candidates: dict[int, dict[str, Any]] = field(default_factory=dict)  # of a search, by uid
 
     def curve(self, metric: str, role: str = "") -> list[tuple[int, float]]:
         """(step, value) of a metric, where it was recorded."""
@@ -130,6 +131,8 @@ def _apply(view: RunView, event: Event) -> None:
             view.errors = data.get("errors", view.errors)
         case "version":
             _add_version(view, Version(**{**data, "parents": tuple(data["parents"]), "time": event.time}))
+        case "candidate":
+            view.candidates[data["uid"]] = data
         case "rollback":
             view.rollbacks.append(Rollback(event.id, view.head, data["to"], event.time))
             view.head = data["to"]

@@ -21,6 +21,8 @@ PROMPTS = 12  # whose length is looked at, of tasks that do not list their probl
 
 def refuse_unsound(task: Task, spec: str) -> None:
     """`UserError` if the audit of the verifier of the task `spec` fails."""
+    if not hasattr(task, "score"):  # nothing is judged that could be right or wrong
+        return
     report = audit(task, problems=PROBLEMS)
     if report.failed:
         raise UserError(
@@ -42,6 +44,16 @@ def refuse_changed(task: Task, view: RunView) -> None:
             f"the task {view.spec['task']} was changed after run {view.name} had begun; put back what it was, or begin "
             "a new run with the new one"
         )
+
+
+def refuse_unanswered(assembled: Assembled) -> None:
+    """`UserError` if the recipe learns from answers, and the task is to be solved by a program."""
+    for role in assembled.system.roles.values():
+        if not hasattr(role.task, "score") and not any(hasattr(part, "journal") for part in role.parts.values()):
+            raise UserError(
+                f"{assembled.spec.recipe} has a model answer problems, and {role.task.name} wants programs; take a "
+                "recipe that searches, such as hill-climbing"
+            )
 
 
 def refuse_endless(assembled: Assembled, budget: Budget) -> None:

@@ -21,6 +21,7 @@ from typing import IO, Any
 
 from evolvent.bench.evaluate import Subject
 from evolvent.core.errors import UserError
+from evolvent.core.files import whole
 from evolvent.core.ledger import Budget
 from evolvent.core.loop import System, TooManyErrors
 from evolvent.core.secrets import redact
@@ -32,15 +33,21 @@ from evolvent.lineage.runs import RunView, free_name, read_run, run_names
 from evolvent.lineage.store import Store
 from evolvent.lineage.versions import chosen, load_assembled, place, read_weights, store_weights
 from evolvent.run.assemble import Assembled, assemble
-from evolvent.run.check import fingerprint, refuse_aimless, refuse_changed, refuse_endless, refuse_too_long
+from evolvent.run.check import (
+    fingerprint,
+    refuse_aimless,
+    refuse_changed,
+    refuse_endless,
+    refuse_too_long,
+    refuse_unanswered,
+)
 from evolvent.run.environment import describe_plan, environment
 from evolvent.run.final import measure
 from evolvent.run.log import DEFAULT, Log, check_logs, open_logs
+from evolvent.run.pace import Pace
 from evolvent.run.result import Progress, Result, flat
 from evolvent.run.spec import RunSpec
 
-SMALL = 2_000_000  # parameters; up to here a checkpoint is written every step
-SHARE = 0.05  # of the time, at most, that checkpoints of larger models may take
 RESERVED = ("last", "objects")  # names that mean something else
 
 
@@ -92,7 +99,7 @@ class Session:
                 "the address and put it into the environment variable EVOLVENT_API_KEY"
             )
         if self.final is None:
-            self.final = not is_endpoint(self.spec.model)
+            self.final = not is_endpoint(self.spec.model) and hasattr(assembled.task, "score")
         self.name = self.name or free_name(self.store, self.spec.recipe, self.spec.task)
         if self.folder.is_dir() and any(p.name != "lock" for p in self.folder.iterdir()):
             raise self._taken()
@@ -149,12 +156,19 @@ class Session:
                 if last is not None and last.event != self._rollback:
                     self._go_back(view, assembled, state["system"])
                 else:
+                    self._recall(system)
                     system.load_state_dict(state["system"])
             head = next((v for v in view.versions if v.number == self._head), None)
             self._head_hash = head.hash if head else None
             resumed = {"step": system.t, "head": self._head, "budget": self.spec.budget}
             self.store.add(self.name, "resumed", resumed | {"environment": environment()})
             return self._carry_out(assembled, read_run(self.store, self.name))
+
+    def _recall(self, system: System) -> None:
+        """Give parts that keep a journal what they have written there; only then does their state make sense."""
+        for part in system.parts.values():
+            if hasattr(part, "recall"):
+                part.recall([event.data for event in self.store.events(self.name, (part.event,))])
 
     def _go_back(self, view: RunView, assembled: Assembled, state: Mapping[str, Any]) -> None:
         """Take up a version's weights; optimizers, gates and buffers, which knew later ones, begin afresh."""
@@ -236,6 +250,10 @@ class Session:
         if last["hash"] != self._head_hash:
             self._add_versions([last])
         self.store.add_many(self.name, [*self._measure_end(assembled), ("finished", {"errors": system.errors})])
+        for part in system.parts.values():
+            for name, text in part.files().items() if hasattr(part, "files") else ():
+                with whole(self.folder / name) as file:
+                    file.write_text(text)
 
     def _measure_end(self, assembled: Assembled) -> list[tuple[str, dict[str, Any]]]:
         """Figures of the head. Those of the start model where nothing has changed it: nothing is measured twice."""
@@ -255,14 +273,15 @@ class Session:
         data: dict[str, Any] = {"t": t, "roles": roles, "spent": spent}
         if system.errors:
             data["errors"] = system.errors
+        journal = [(p.event, data) for p in system.parts.values() if hasattr(p, "journal") for data in p.journal()]
         watched = [s for s in steps if "gate/accuracy" in s.metrics]
         if watched:
             evidence = flat({s.role.name: _evidence(s) for s in watched})
             refused = [s for s in watched if not s.metrics.get("gate/accepted", 1.0)]
             verdict = "refused" if refused else "accepted"
-            self._add_versions([self._version(assembled, t + 1, verdict, evidence, refused)], ("step", data))
+            self._add_versions([self._version(assembled, t + 1, verdict, evidence, refused)], *journal, ("step", data))
         else:
-            self.store.add(self.name, "step", data)
+            self.store.add_many(self.name, [*journal, ("step", data)])
         metrics = flat(roles)
         for log in logs:
             log.step(t, metrics)
@@ -367,25 +386,6 @@ class Session:
                 signal.signal(s, handler)
 
 
-class Pace:
-    """How often to save: every step for small models, else so rarely that it takes at most `SHARE` of the time."""
-
-    def __init__(self, size: int) -> None:
-        self.every_step = size <= SMALL
-        self.cost, self.last = 0.0, time.perf_counter()
-
-    def due(self) -> bool:
-        """Whether it is time."""
-        return self.every_step or time.perf_counter() - self.last > self.cost / SHARE
-
-    def __enter__(self) -> None:
-        self.begun = time.perf_counter()
-
-    def __exit__(self, *_: object) -> None:
-        self.last = time.perf_counter()
-        self.cost = self.last - self.begun
-
-
 def _evidence(s: Step) -> dict[str, float]:
     return {k: v for k, v in s.metrics.items() if k.startswith("gate/")}
 
@@ -410,6 +410,7 @@ def check_name(name: str) -> None:
 def refuse_hopeless(assembled: Assembled, target: float | None = None) -> None:
     """`UserError` for runs that would never end, never reach their target, or have prompts without room to answer."""
     budget = Budget.parse(assembled.spec.budget)
+    refuse_unanswered(assembled)
     refuse_endless(assembled, budget)
     refuse_aimless(assembled, budget, target)
     refuse_too_long(assembled)
@@ -445,4 +446,4 @@ def resume(store: Store, name: str, **options: Any) -> Result:
     return Session(store, spec, view.name, **options).resume()
 
 
-__all__ = ["Pace", "Progress", "Result", "Session", "begin", "check_name", "resume"]
+__all__ = ["Progress", "Result", "Session", "begin", "check_name", "resume"]

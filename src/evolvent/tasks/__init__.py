@@ -24,6 +24,7 @@ BUILT_IN = {
     ),
 }
 ADAPTERS = {  # prefix -> module with `load(rest)`
+    "program": "evolvent.tasks.program",
     "gym": "evolvent.tasks.adapters.gymnasium_text",
     "verifiers": "evolvent.tasks.adapters.verifiers_v0",
 }
@@ -31,6 +32,8 @@ OTHERS = (
     ("rg/NAME", "1, 2, 3, 4, 5", "a data set of reasoning-gym; the seed models read 12, such as rg/products"),
     ("FILE.py", "its categories", "a task of your own, see docs/write-a-task.md"),
     ("FILE.jsonl[:FILE.py]", "its categories", "rows of your own (.csv, .parquet), with `answer` or a reward"),
+    ("program:WORLD", "", "programs for a world that ships with the package, such as program:circle-packing:26"),
+    ("program:EVALUATOR.py:PROGRAM.py", "", "programs, evaluated by a file of your own, as OpenEvolve's"),
     ("gym:MODULE:CLASS", "", "a Gymnasium environment with text observations and actions, or the id of one"),
     ("verifiers:MODULE", "", "an environment of verifiers 0.x, by its load_environment()"),
 )

@@ -90,6 +90,8 @@ class Report:
 
 def audit(task: Task, problems: int = PROBLEMS, seed: int = 0) -> Report:
     """Try the verifier on `problems` problems, fewer if it is slow. `UserError` if the task cannot even draw them."""
+    if not hasattr(task, "score"):
+        raise UserError(f"{task.name} has an evaluator of programs, and no verifier of answers that could be audited")
     begun = time.perf_counter()
     try:
         count = _drawable(task, problems, seed)

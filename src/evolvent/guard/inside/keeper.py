@@ -1,0 +1,296 @@
+"""The keeper of one call: a process outside the candidate's confinement that starts it, watches it and ends it.
+
+Three ways to confine, from what the kernel offers here:
+namespaces  own user, process, mount, network and IPC namespaces; the first process of the namespace is ours, and with
+            it everything in it ends. The folder is a file system in memory that ends with it as well.
+landlock    own Landlock domain, in which the keeper is and the candidate is one level deeper: `kill(-1)` of the keeper
+            reaches everything that the candidate started, and nothing else. The folder is a real one.
+group       nothing but limits, for machines where the user said that no sandbox is needed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import struct
+import tempfile
+import time
+from typing import Any, NoReturn
+
+from . import candidate, kernel
+from .watch import Watch
+
+PRIVATE = "/sandbox"  # the mount point of the private file system in namespaces
+USER = 1000  # what the candidate's user is called in its namespace
+TAIL = 4096  # bytes of printed text that are kept
+SETUP = 20.0  # seconds that making the confinement may take on a machine under load
+STARTED, FAILED, CLOCK = b"s", b"!", 9  # news of the first process; bytes of `STARTED` and the time that follows it
+FRAME = 4096  # bytes that a result may have beyond the value: error line and braces
+
+
+def receive(channel: socket.socket) -> Any:
+    """A frame: four bytes (its length, big-endian) and JSON. `EOFError` where the other side has gone."""
+    size = struct.unpack(">I", exactly(channel, 4))[0]
+    return json.loads(exactly(channel, size))
+
+
+def exactly(channel: socket.socket, count: int) -> bytes:
+    """So many bytes."""
+    parts = bytearray()
+    while len(parts) < count:
+        part = channel.recv(min(count - len(parts), 1 << 20))
+        if not part:
+            raise EOFError
+        parts += part
+    return bytes(parts)
+
+
+def send(channel: socket.socket, head: dict[str, Any], *bodies: bytes) -> None:
+    """A frame with the sizes of the pieces that follow it."""
+    text = json.dumps({**head, "sizes": [len(b) for b in bodies]}).encode()
+    channel.sendall(struct.pack(">I", len(text)) + text + b"".join(bodies))
+
+
+def keep(channel: socket.socket, mode: str, place: dict[str, Any]) -> NoReturn:
+    """Carry out the call that comes over the channel, answer, and end."""
+    folder = ""
+    try:
+        request = receive(channel)
+        channel.sendall(struct.pack(">I", os.getpid()))
+        if mode != "namespaces":
+            folder = tempfile.mkdtemp(dir=place["scratch"])
+        head, printed, value = Keeper(channel, mode, place, request, folder or PRIVATE + "/work").run()
+        send(channel, head, printed, value)
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        pass
+    except Exception as reason:
+        with contextlib.suppress(OSError):
+            send(channel, {"end": "setup", "error": f"{type(reason).__name__}: {reason}"}, b"", b"")
+    finally:
+        if folder:
+            shutil.rmtree(folder, ignore_errors=True)
+        os._exit(0)
+
+
+class Keeper:
+    """One call: its pipes, its processes, how it ended."""
+
+    def __init__(
+        self, channel: socket.socket, mode: str, place: dict[str, Any], request: dict[str, Any], folder: str
+    ) -> None:
+        self.channel, self.mode, self.place, self.folder = channel, mode, place, folder
+        self.call, self.limits = request["call"], request["limits"]
+        self.printed, self.value, self.flood = bytearray(), bytearray(), 0
+        self.status: int | None = None
+
+    def run(self) -> tuple[dict[str, Any], bytes, bytes]:
+        """Head, printed text and result frame."""
+        if self.mode == "namespaces":
+            kernel.leave_user(kernel.NEW_PIDS | kernel.NEW_NET | kernel.NEW_IPC | kernel.NEW_NAME, USER)
+        elif self.mode == "landlock":
+            kernel.landlock(files=False)
+            self.sure_of_scope()
+            kernel.control(kernel.SUBREAPER, 1)
+        else:
+            kernel.control(kernel.SUBREAPER, 1)
+        self.memory = own_size() + self.limits["memory"]
+        (out, self.out), (result, self.result), (told, self.tell) = os.pipe(), os.pipe(), os.pipe()
+        self.begun = time.monotonic()
+        root = os.fork()
+        if root == 0:
+            try:
+                self.first() if self.mode == "namespaces" else self.third()
+            except BaseException as reason:
+                with contextlib.suppress(OSError):
+                    os.write(self.tell, FAILED + f"{type(reason).__name__}: {reason}".encode()[:500])
+            finally:
+                os._exit(1)
+        for pipe in (self.out, self.result, self.tell):
+            os.close(pipe)
+        for pipe in (out, result, told):
+            os.set_blocking(pipe, False)
+        news, end = b"", ""
+        try:
+            news, end = self.watch(root, out, result, told)
+        finally:
+            seconds = time.monotonic() - self.begun
+            cpu = self.kill(root)
+        for pipe in (out, result):
+            while self.take(pipe, pipe == result):
+                pass
+        if end in ("", "ended"):
+            end = self.overfull() or "ended"
+        while part := self.read(told):
+            news += part
+        if news.startswith(FAILED) or (self.mode == "namespaces" and end == "ended" and len(news) < CLOCK + 4):
+            error = news[1:].decode("utf-8", "replace") or "the first process of the sandbox was ended"
+            return {"end": "setup", "error": error}, b"", b""
+        if self.mode == "namespaces" and len(news) >= CLOCK + 4:
+            self.status = struct.unpack(">i", news[CLOCK : CLOCK + 4])[0]
+        code = os.waitstatus_to_exitcode(self.status) if self.status is not None else 0
+        head = {"end": end, "code": code, "seconds": seconds, "cpu": cpu}
+        return head, bytes(self.printed), bytes(self.value)
+
+    def watch(self, root: int, out: int, result: int, told: int) -> tuple[bytes, str]:
+        """Read the pipes until the candidate has ended or gone beyond a limit: news of the first process, the end."""
+        poll, news, process = select.poll(), b"", os.pidfd_open(root)
+        for pipe in (out, result, told, process):
+            poll.register(pipe, select.POLLIN)
+        poll.register(self.channel, select.POLLIN)
+        started = self.mode != "namespaces"
+        deadline = self.begun + (self.limits["seconds"] if started else SETUP)
+        watch = Watch(os.getpid(), self.limits, None if self.mode == "namespaces" else self.folder)
+        while True:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return news, "timeout" if started else "setup"
+            ready = dict(poll.poll(max(1, min(left, watch.pause) * 1000)))
+            for pipe in (out, result):
+                if pipe in ready and not self.take(pipe, pipe == result):
+                    poll.unregister(pipe)
+            if told in ready:
+                part = self.read(told)
+                news += part or b""
+                if not part:
+                    poll.unregister(told)
+                if not started and len(news) >= CLOCK:
+                    started, self.begun = True, struct.unpack(">d", news[1:CLOCK])[0]
+                    deadline = self.begun + self.limits["seconds"]
+            if self.channel.fileno() in ready:  # from outside, where /proc is open, or gone
+                return news, str(receive(self.channel)["end"])
+            end = self.overfull() or ("ended" if process in ready else "") or watch.look()
+            if end:
+                os.close(process)
+                return news, end
+
+    def read(self, pipe: int) -> bytes | None:
+        """What there is to read now; empty or None at the end or where there is nothing."""
+        try:
+            return os.read(pipe, 1 << 16)
+        except BlockingIOError:
+            return None
+
+    def take(self, pipe: int, value: bool) -> bool:
+        """Read a piece of the result or of what was printed; whether there may be more."""
+        part = self.read(pipe)
+        if not part or self.overfull():
+            return False
+        if value:
+            self.value += part
+        else:
+            self.flood += len(part)
+            self.printed += part
+            del self.printed[:-TAIL]
+        return True
+
+    def overfull(self) -> str:
+        """`output` if more was returned or printed than allowed."""
+        over = self.flood > self.limits["output"] or len(self.value) > self.limits["output"] + FRAME
+        return "output" if over else ""
+
+    def kill(self, root: int) -> float:
+        """End everything that the candidate has started; seconds of processor time that it has used."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(root, signal.SIGKILL)
+        if self.mode == "landlock":
+            self.sure_of_scope()
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(-1, signal.SIGKILL)
+        cpu = 0.0
+        while True:
+            if self.mode == "group":
+                Watch(os.getpid(), self.limits).kill_all()
+            try:
+                pid, status, used = os.wait4(-1, 0)
+            except ChildProcessError:
+                return cpu
+            cpu += used.ru_utime + used.ru_stime
+            if pid == root:
+                self.status = status
+
+    @staticmethod
+    def sure_of_scope() -> None:
+        """Raise unless signals to the server are refused, and with it those to everybody outside of our domain."""
+        try:
+            os.kill(os.getppid(), 0)
+        except PermissionError:
+            return
+        raise RuntimeError("Landlock does not keep signals in")
+
+    def first(self) -> None:
+        """The first process of the namespaces: make the file systems, start the candidate, tell how it ended."""
+        disk = self.limits["disk"]
+        safe = kernel.NO_SETUID | kernel.NO_DEVICES
+        with open("/proc/self/oom_score_adj", "w") as file:
+            file.write("1000")  # when memory is short, this goes first
+        kernel.unshare(kernel.NEW_MOUNTS)
+        kernel.mount("none", "/", "", kernel.PRIVATE | kernel.RECURSIVE)
+        kernel.mount("tmpfs", PRIVATE, "tmpfs", safe, f"size={disk},nr_inodes={1024 + disk // 4096},mode=0700")
+        os.mkdir(self.folder)
+        for name, seen in (("shared", "/dev/shm"), ("temporary", "/tmp")):
+            os.mkdir(f"{PRIVATE}/{name}", 0o700)
+            if seen != "/tmp" or self.place["temporary"]:
+                kernel.mount(f"{PRIVATE}/{name}", seen, "", kernel.BIND)
+        kernel.mount("proc", "/proc", "proc", safe | kernel.NO_EXEC | kernel.READ_ONLY)
+        kernel.drop_capabilities()
+        kernel.control(kernel.NO_NEW_PRIVILEGES, 1)
+        kernel.control(kernel.DUMPABLE, 0)  # the candidate, of the same user, must not look into us
+        os.write(self.tell, STARTED + struct.pack(">d", time.monotonic()))
+        pid = os.fork()
+        if pid == 0:
+            kernel.control(kernel.DUMPABLE, 1)
+            self.third()
+        for pipe in (self.out, self.result):
+            os.close(pipe)
+        while True:
+            ended, status = os.wait()
+            if ended == pid:
+                os.write(self.tell, struct.pack(">i", status))
+                os._exit(0)
+
+    def second(self) -> NoReturn:
+        """The candidate: last confinements, then its code."""
+        os.setsid()
+        os.umask(0o077)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        for source, target in ((nothing, 0), (self.out, 1), (self.out, 2), (self.result, 3)):
+            os.dup2(source, target, inheritable=target < 3)
+        os.closerange(4, os.sysconf("SC_OPEN_MAX"))
+        os.environ.update(HOME=self.folder, TMPDIR=self.folder, PWD=self.folder)
+        os.chdir(self.folder)
+        in_namespace = self.mode == "namespaces"
+        # Two processes of the namespace are ours. Elsewhere the limit would count all processes of the user.
+        kernel.limit(self.memory, self.limits["disk"], self.limits["processes"] + 2 if in_namespace else None)
+        if self.mode == "landlock":
+            kernel.landlock(self.place["read"], [self.folder, "/dev/null"])
+        if self.mode != "group":
+            kernel.drop_capabilities()
+            kernel.control(kernel.NO_NEW_PRIVILEGES, 1)
+            kernel.forbid()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD):
+            signal.signal(number, signal.SIG_DFL)
+        candidate.run(self.call, self.folder, 3)
+
+    def third(self) -> NoReturn:
+        """`second`, where what fails before the candidate's code runs is told over its own pipe."""
+        try:
+            self.second()
+        except BaseException as reason:
+            text = f"the sandbox could not be made: {type(reason).__name__}: {reason}"
+            with contextlib.suppress(OSError):
+                os.write(3, json.dumps({"crashed": text}).encode())
+        os._exit(0)
+
+
+def own_size() -> int:
+    """Bytes of address space of this process; a GiB where /proc is closed."""
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[0]) * os.sysconf("SC_PAGESIZE")
+    except OSError:
+        return 1 << 30

@@ -1,0 +1,110 @@
+"""The archive: the history of all candidates, and the members that may be parents."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from evolvent.core.errors import UserError
+from evolvent.core.records import Change
+from evolvent.core.role import Role
+from evolvent.core.step import Step
+from evolvent.search.admission import Admission, keep_all
+from evolvent.search.candidate import PROGRAM, Candidate, candidate_of
+from evolvent.search.parents import Pool
+
+
+@dataclass
+class Archive:
+    """Keeps every candidate that was evaluated; `admit` says which of them may be parents.
+
+    Metrics: `best` (value), `valid` (share of the step's candidates), `members`, and `improved` (how many beat all
+    before them). The history is append-only: `journal` hands out what a step has added, `recall` takes it back.
+    """
+
+    admit: Admission = keep_all
+    history: list[Candidate] = field(default_factory=list, init=False)
+    members: list[Candidate] = field(default_factory=list, init=False)
+    children: Counter[int] = field(default_factory=Counter, init=False)
+    event: ClassVar = "candidate"  # the kind of the journal's events
+    told: int = field(default=0, init=False)  # of the history: what the journal has handed out
+
+    @property
+    def best(self) -> Candidate | None:
+        """The best valid candidate, the first of equals."""
+        return max((c for c in self.history if c.valid), key=lambda c: (c.value, -c.uid), default=None)
+
+    def pool(self) -> Pool:
+        """What parent rules choose from. `UserError` if there is nobody."""
+        if not self.members:
+            first = self.history[0].evaluation
+            raise UserError(
+                f"the seed program is not valid ({first.status}: {first.feedback.strip() or 'no reason given'}), so "
+                "there is nothing to vary; mend it, or its evaluator"
+            )
+        counts = np.array([self.children[c.uid] for c in self.members], float)
+        return Pool(self.members, counts, self.history[0], self.history[-1])
+
+    def __call__(self, s: Step) -> list[Change]:
+        """Add what the step has evaluated, in its order."""
+        best, before, improved = self.best, len(self.history), 0
+        for t in (t for g in s.groups for t in g.valid):
+            made = Candidate(
+                len(self.history),
+                {PROGRAM: t.info["program"]},
+                t.info["evaluation"],
+                tuple(map(int, t.uses)),
+                t.info["operator"],
+                s.t,
+            )
+            self.history.append(made)
+            for parent in made.parents[:1]:
+                self.children[parent] += 1
+            self.members = self.admit(made, self.members)
+            if made.valid and (best is None or made.value > best.value):
+                best, improved = made, improved + 1
+        new = self.history[before:]
+        if best is not None:
+            s.log("best", best.value)
+        s.log("members", len(self.members))
+        s.log("improved", improved)
+        if new:
+            s.log("valid", float(np.mean([c.valid for c in new])))
+        return []
+
+    def journal(self) -> list[dict[str, Any]]:
+        """For the record: what has been added since the last call."""
+        new, self.told = self.history[self.told :], len(self.history)
+        return [c.as_dict() for c in new]
+
+    def recall(self, events: Iterable[Mapping[str, Any]]) -> None:
+        """The history, from the record. What a killed process wrote twice counts once; it was the same."""
+        found = {data["uid"]: data for data in events}
+        self.history = [candidate_of(found[uid]) for uid in sorted(found)]
+
+    def files(self) -> dict[str, str]:
+        """What a run leaves in its folder: the best program."""
+        return {} if self.best is None else {"best.py": self.best.text}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Who may be a parent, and how long the history is; the history itself is in the record."""
+        return {"members": [c.uid for c in self.members], "length": len(self.history), "children": dict(self.children)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go back to a saved state; `recall` comes first."""
+        self.history = self.history[: state["length"]]
+        self.members = [self.history[uid] for uid in state["members"]]
+        self.children = Counter(state["children"])
+        self.told = len(self.history)
+
+
+def archive_of(role: Role) -> Archive:
+    """The archive of a role. `UserError` if it has none."""
+    for part in role.parts.values():
+        if isinstance(part, Archive):
+            return part
+    raise UserError("this recipe searches, and has no archive; put one at keep, as in evolvent.search.archive:Archive")

@@ -1,0 +1,56 @@
+"""What a search evolves: candidates, with what their evaluation said."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from evolvent.tasks.evaluation import Evaluation
+
+PROGRAM = "program"  # the name of the text, where a candidate is a single program
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One proposal that was evaluated.
+
+    uid       its place in the history, from 0; the seed program is number 0
+    payload   named texts; a single program is called `program`
+    parents   uids, the one that was varied first
+    operator  what made it; `seed` for the one that the user gave
+    """
+
+    uid: int
+    payload: Mapping[str, str]
+    evaluation: Evaluation
+    parents: tuple[int, ...] = ()
+    operator: str = "seed"
+    step: int = 0
+    island: int = 0
+
+    @property
+    def text(self) -> str:
+        """The program."""
+        return self.payload[PROGRAM]
+
+    @property
+    def valid(self) -> bool:
+        """Whether it may be a parent."""
+        return self.evaluation.value is not None
+
+    @property
+    def value(self) -> float:
+        """Its value; -inf if it is not valid."""
+        return float("-inf") if self.evaluation.value is None else self.evaluation.value
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, for the record."""
+        return dataclasses.asdict(self)
+
+
+def candidate_of(data: Mapping[str, Any]) -> Candidate:
+    """The candidate that `as_dict` wrote down."""
+    evaluation = Evaluation(**data["evaluation"])
+    return Candidate(**{**data, "evaluation": evaluation, "parents": tuple(data["parents"])})

@@ -1,0 +1,166 @@
+"""The stages of a search in the loop: parents are proposed, varied, evaluated; the archive keeps what comes of them.
+
+What is between them travels in the records that all methods share: a request `uses` the parent and those that the
+operator may look at, a trajectory's `info` holds the program, its operator and its evaluation.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from evolvent.core.errors import UserError
+from evolvent.core.random import identifiers
+from evolvent.core.records import Group, Request, Trajectory
+from evolvent.core.role import Role
+from evolvent.core.step import Step
+from evolvent.search.archive import Archive, archive_of
+from evolvent.search.candidate import Candidate
+from evolvent.search.context import ContextRule, alone
+from evolvent.search.normal import tree_hash
+from evolvent.search.parents import ParentRule, uniform
+from evolvent.search.variation.syntax import mutate
+from evolvent.tasks.evaluation import invalid
+from evolvent.tasks.program import ProgramTask
+
+
+@dataclass
+class Parents:
+    """Propose: `children` a step, each of a parent that `parent` chooses, with what `context` lays beside it.
+
+    The first step evaluates the seed program alone.
+    """
+
+    children: int = 8
+    parent: ParentRule = uniform
+    context: ContextRule = alone
+
+    def __call__(self, s: Step) -> Iterator[list[Request]]:
+        """One round of requests."""
+        archive = archive_of(s.role)
+        problem = s.role.task.draw("train", s.rng("problem"))
+        if not archive.history:
+            yield [Request(problem, 1)]
+            return
+        pool = archive.pool()
+        requests = []
+        for i in range(self.children):
+            rng = s.rng("parent", i)
+            parent = self.parent(pool, rng)
+            beside = self.context(parent, pool, rng)
+            requests.append(Request(problem, 1, uses=tuple(str(c.uid) for c in (parent, *beside))))
+        yield requests
+
+    def check(self, system: object) -> None:
+        """At least one child."""
+        if self.children < 1:
+            raise UserError(f"propose.children must be at least 1, got {self.children}")
+
+
+Vary = Callable[[Sequence[Candidate], Any, np.random.Generator], tuple[str, str]]
+
+
+def syntax(parents: Sequence[Candidate], task: Any, rng: np.random.Generator) -> tuple[str, str]:
+    """Program and operator: a change of the first one's syntax tree, perhaps with pieces of the others."""
+    made = mutate(parents[0].text, rng, [p.text for p in parents[1:]], task.components)
+    return made.source, made.operator
+
+
+@dataclass
+class Mutate:
+    """Roll out: vary the parent by rules, without a model.
+
+    A program that was seen before, whatever its layout and its names, is varied anew, up to `tries` times; then it is
+    evaluated again. Metric `repeats`: the share of the step's programs that are not new.
+    """
+
+    vary: Vary = syntax
+    tries: int = 5
+
+    def __call__(self, requests: Sequence[Request], s: Step) -> list[Group]:
+        """A group of one for each request; those without a parent are the seed program."""
+        archive, task, groups, repeats = archive_of(s.role), programs_of(s.role), [], 0
+        seen = seen_in(archive)
+        for place, request in enumerate(requests):
+            made = []
+            for i, uid in enumerate(identifiers(request.n, s.role.seed, *s.path, s.round, place)):
+                if not request.uses:
+                    made.append(written(uid, request, task.seed_program, "seed"))
+                    continue
+                rng = s.rng("vary", place, i)
+                parents = [archive.history[int(name)] for name in request.uses]
+                for _ in range(self.tries):
+                    program, operator = self.vary(parents, task, rng)
+                    form = tree_hash(program)
+                    if form not in seen:
+                        break
+                else:
+                    repeats += 1
+                seen.add(form)
+                made.append(written(uid, request, program, operator))
+            groups.append(Group(request.problem, made))
+        s.log("repeats", repeats / max(1, sum(r.n for r in requests)))
+        return groups
+
+    def check(self, system: object) -> None:
+        """At least one try."""
+        if self.tries < 1:
+            raise UserError(f"rollout.tries must be at least 1, got {self.tries}")
+
+
+def programs_of(role: Role) -> ProgramTask:
+    """The role's task, which has to be one of programs: `UserError` otherwise."""
+    if isinstance(role.task, ProgramTask):
+        return role.task
+    raise UserError(
+        f"this recipe evolves programs, and {role.task.name} has problems to be answered; give --task "
+        "program:circle-packing:26, or an evaluator with --seed-program"
+    )
+
+
+def seen_in(archive: Archive) -> set[str]:
+    """Normal forms of the history."""
+    return {tree_hash(c.text) for c in archive.history}
+
+
+def written(uid: int, request: Request, program: str, operator: str) -> Trajectory:
+    """A trajectory of no tokens: a rule wrote the program."""
+    none = np.zeros(0, np.float32)
+    return Trajectory(
+        uid, request.problem, none.astype(np.int32), none.astype(bool), none, completion=program, stop="end",
+        uses=request.uses, info={"program": program, "operator": operator},
+    )  # fmt: skip
+
+
+@dataclass
+class Evaluate:
+    """Judge: the task evaluates every program; a valid one's value is its reward `value`.
+
+    A program that fails is a finding, and is kept as one; only where the evaluation itself was lost is that an error.
+    """
+
+    def setup(self, role: Role) -> None:
+        """The task must evaluate programs, and there must be a sandbox to do so in: `UserError` otherwise."""
+        _ = programs_of(role).sandbox
+
+    def __call__(self, groups: Sequence[Group], s: Step) -> None:
+        """Evaluate what the round has made."""
+        rows = [t for g in groups for t in g.valid]
+        for t in rows:
+            if "unusable" in t.info:
+                t.info["evaluation"] = invalid(t.info["unusable"], "unusable")
+        rows = [t for t in rows if "evaluation" not in t.info]
+        begun = time.perf_counter()
+        found = programs_of(s.role).evaluate([t.info["program"] for t in rows])
+        s.role.ledger.charge(verifier_calls=len(rows), verifier_seconds=time.perf_counter() - begun)
+        for t, evaluation in zip(rows, found, strict=True):
+            if evaluation.status == "lost":
+                t.error = f"evaluator: {evaluation.feedback}"
+                continue
+            t.info["evaluation"] = evaluation
+            if evaluation.value is not None:
+                t.reward("value", evaluation.value, s.role.task.name)

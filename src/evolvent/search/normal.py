@@ -1,0 +1,220 @@
+"""What a program is, its looks aside: a normal form, its hash, and how alike two programs are.
+
+Novelty by a normalised syntax-tree hash (equal or not) and by the cosine of character n-grams of the normal form.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from functools import lru_cache
+
+import numpy as np
+
+WIDTH = 2048  # buckets of the hashed n-grams; 8 kB a vector, so that 10,000 of them take 80 MB
+KEPT = 10_000  # programs whose normal form and vector are remembered
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+
+
+@lru_cache(KEPT)
+def normal_form(source: str) -> str:
+    """The program without comments, docstrings and layout, with the local variables of functions renamed in order.
+
+    What others may refer to by name keeps it: what a module or a class defines, functions, what is imported, and the
+    parameters of a `def`, since a caller may name them. Raises SyntaxError.
+    """
+    try:
+        tree = ast.parse(source)
+    except (ValueError, RecursionError, MemoryError) as e:  # null bytes, too deep
+        raise SyntaxError(str(e) or type(e).__name__) from None
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | Function):
+            _drop_docstring(node)
+    shared = {name for node in ast.walk(tree) if isinstance(node, ast.Nonlocal) for name in node.names}
+    finder = _Locals(shared)
+    finder.visit(tree)
+    finder.rename()
+    return ast.unparse(tree)
+
+
+def tree_hash(source: str) -> str:
+    """Hash of the normal form, 32 hexadecimal digits. Raises SyntaxError."""
+    return hashlib.blake2b(normal_form(source).encode(), digest_size=16).hexdigest()
+
+
+@lru_cache(KEPT)
+def ngrams(source: str, n: int = 3) -> np.ndarray:
+    """Counts of the character n-grams of the normal form, hashed into `WIDTH` buckets, at length 1; do not write to it.
+
+    float32, shape (WIDTH,); all zero for a program of less than n characters. Raises SyntaxError.
+    """
+    codes = np.frombuffer(normal_form(source).encode("utf-32-le"), np.uint32).astype(np.uint64)
+    counts = np.zeros(WIDTH, np.float32)
+    if len(codes) >= n:
+        grams = np.zeros(len(codes) - n + 1, np.uint64)
+        for i in range(n):
+            grams = grams * np.uint64(1_000_003) + codes[i : i + len(grams)]  # wraps around: a polynomial hash
+        mixed = grams * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(53)  # Fibonacci hashing; the upper 11 bits
+        counts = np.bincount(mixed.astype(np.int64), minlength=WIDTH).astype(np.float32)
+        counts /= np.linalg.norm(counts)
+    counts.flags.writeable = False
+    return counts
+
+
+def similarity(a: str, b: str) -> float:
+    """Cosine of the 3-grams of two programs, from 0 to 1; 1 for those of the same normal form. Raises SyntaxError."""
+    if normal_form(a) == normal_form(b):
+        return 1.0
+    return float(np.clip(ngrams(a) @ ngrams(b), 0.0, 1.0))
+
+
+def _drop_docstring(node: ast.Module | ast.ClassDef | Function) -> None:
+    body = node.body
+    if ast.get_docstring(node, clean=False) is not None:
+        del body[0]
+    if not body and not isinstance(node, ast.Module):
+        body.append(ast.Pass())
+
+
+class _Scope:
+    """Names of one function, lambda or comprehension: which are local variables, and where they are written."""
+
+    def __init__(self, outer: _Scope | None, local: set[str], kept: set[str]) -> None:
+        self.outer, self.local, self.kept = outer, local, kept
+        self.names: dict[str, str] = {}
+
+    def owner(self, name: str) -> _Scope | None:
+        """The scope whose local variable a name is, seen from here; None if it is not one."""
+        if name in self.kept:
+            return None
+        if name in self.local:
+            return self
+        return self.outer.owner(name) if self.outer else None
+
+
+class _Locals(ast.NodeVisitor):
+    """Finds all places that write a local variable's name, in the order of the tree, then renames them."""
+
+    def __init__(self, shared: set[str]) -> None:
+        self.shared = shared  # names of `nonlocal` statements, which are kept
+        self.scope: _Scope | None = None
+        self.places: list[tuple[ast.AST, str, _Scope]] = []  # node, its field with the name, the scope that owns it
+        self.taken: set[str] = set()
+
+    def rename(self) -> None:
+        count = 0
+        for node, field, scope in self.places:
+            name = getattr(node, field)
+            if name not in scope.names:
+                while f"_v{count}" in self.taken:
+                    count += 1
+                scope.names[name] = f"_v{count}"
+                count += 1
+            setattr(node, field, scope.names[name])
+
+    def _place(self, node: ast.AST, field: str) -> None:
+        name = getattr(node, field)
+        owner = self.scope.owner(name) if self.scope and name else None
+        if owner:
+            self.places.append((node, field, owner))
+        elif name:
+            self.taken.add(name)
+
+    def _inside(self, scope: _Scope, nodes: list[ast.AST]) -> None:
+        outer, self.scope = self.scope, scope
+        self.taken.update(scope.kept)
+        for node in nodes:
+            self.visit(node)
+        self.scope = outer
+
+    def visit_Name(self, node: ast.Name) -> None:
+        self._place(node, "id")
+
+    def visit_arg(self, node: ast.arg) -> None:
+        self._place(node, "arg")
+        self.generic_visit(node)
+
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
+        self._place(node, "name")
+        self.generic_visit(node)
+
+    def visit_MatchAs(self, node: ast.MatchAs) -> None:
+        self._place(node, "name")
+        self.generic_visit(node)
+
+    def visit_MatchStar(self, node: ast.MatchStar) -> None:
+        self._place(node, "name")
+
+    def visit_MatchMapping(self, node: ast.MatchMapping) -> None:
+        self._place(node, "rest")
+        self.generic_visit(node)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        arguments = node.args
+        for part in (*node.decorator_list, *arguments.defaults, *filter(None, arguments.kw_defaults), node.returns):
+            if part:
+                self.visit(part)
+        names = _arguments(arguments)
+        for argument in names:
+            if argument.annotation:
+                self.visit(argument.annotation)
+        kept = {argument.arg for argument in names}
+        kept |= self.shared
+        local: set[str] = set()
+        for statement in node.body:
+            _bindings(statement, local, kept)
+        self._inside(_Scope(self.scope, local, kept), list(node.body))
+
+    visit_AsyncFunctionDef = visit_FunctionDef
+
+    def visit_Lambda(self, node: ast.Lambda) -> None:
+        for part in (*node.args.defaults, *filter(None, node.args.kw_defaults)):
+            self.visit(part)
+        names = _arguments(node.args)
+        self._inside(_Scope(self.scope, {a.arg for a in names}, set()), [*names, node.body])
+
+    def _comprehension(self, node: Comprehension) -> None:
+        self.visit(node.generators[0].iter)  # in the scope around it
+        local: set[str] = set()
+        for generator in node.generators:
+            _bindings(generator.target, local, set())
+        values: list[ast.AST] = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+        parts: list[ast.AST] = [node.generators[0].target, *node.generators[0].ifs]
+        for generator in node.generators[1:]:
+            parts += [generator.iter, generator.target, *generator.ifs]
+        self._inside(_Scope(self.scope, local, set()), [*parts, *values])
+
+    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension
+
+
+def _arguments(arguments: ast.arguments) -> list[ast.arg]:
+    more = [a for a in (arguments.vararg, arguments.kwarg) if a]
+    return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *more]
+
+
+def _bindings(node: ast.AST, local: set[str], kept: set[str]) -> None:
+    """Adds the variables that a part of a function's body binds to `local`, what keeps its name to `kept`."""
+    if isinstance(node, Function | ast.ClassDef):
+        kept.add(node.name)
+        return
+    if isinstance(node, ast.Lambda):
+        return
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        kept.update((a.asname or a.name).split(".")[0] for a in node.names)
+    elif isinstance(node, ast.Global | ast.Nonlocal):
+        kept.update(node.names)
+    elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del):
+        local.add(node.id)
+    elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
+        local.add(node.name)
+    elif isinstance(node, ast.MatchMapping) and node.rest:
+        local.add(node.rest)
+    inner = [node.generators[0].iter] if isinstance(node, Comprehension) else ast.iter_child_nodes(node)
+    for child in inner:
+        _bindings(child, local, kept)
+    if isinstance(node, Comprehension):  # its targets are its own, but := binds around it
+        for child in ast.walk(node):
+            if isinstance(child, ast.NamedExpr):
+                _bindings(child.target, local, kept)

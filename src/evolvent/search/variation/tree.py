@@ -1,0 +1,288 @@
+"""A program as places to edit: its statements, expressions, numbers and names, by where they are in the text.
+
+libcst says where things are; edits replace stretches of the text, so that everything else stays as it was written.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import libcst as cst
+from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
+
+from evolvent.search.variation.blocks import MARK, blocks
+from evolvent.search.variation.names import Names, Place
+
+CONSTANTS = {"True": "truth", "False": "truth", "None": "none"}
+Loop = cst.For | cst.While
+ATOMS: tuple[type[cst.BaseExpression], ...] = (
+    cst.Name,
+    cst.Integer,
+    cst.Float,
+    cst.Call,
+    cst.Attribute,
+    cst.Subscript,
+    cst.List,
+    cst.Dict,
+    cst.Set,
+)
+ATOMS += (cst.ListComp, cst.DictComp, cst.SetComp, cst.SimpleString, cst.FormattedString)
+ENCLOSED = (cst.Tuple, cst.GeneratorExp, cst.NamedExpr, cst.Yield, cst.Await)  # always written in parentheses
+OPEN = (
+    cst.Return,
+    cst.Assign,
+    cst.AugAssign,
+    cst.AnnAssign,
+    cst.Expr,
+    cst.If,
+    cst.While,
+    cst.Arg,
+    cst.Index,
+    cst.Element,
+)
+UNREAD = (cst.Import, cst.ImportFrom, cst.Annotation, cst.Global, cst.Nonlocal, cst.MatchPattern)
+UNSEEN = {("Attribute", "attr"), ("Arg", "keyword"), ("FunctionDef", "name"), ("ClassDef", "name"), ("Param", "star")}
+STORED = {("AssignTarget", "target"), ("AugAssign", "target"), ("AnnAssign", "target"), ("NamedExpr", "target")}
+STORED |= {("For", "target"), ("CompFor", "target"), ("AsName", "name"), ("Param", "name")}
+FIXED = {("Del", "target"), ("FunctionDef", "decorators"), ("ClassDef", "decorators"), ("ClassDef", "bases")}
+
+
+@dataclass(frozen=True)
+class Site:
+    """An expression with the parentheses around it: `start` and `end` count characters of the text; `kind` is what may
+    stand there, crudely.
+
+    `bare`: it can be replaced by any expression without parentheses. `shape`: it is an index, an argument of range or a
+    whole number for a keyword, which says how things are laid out and not how much of something there is.
+    """
+
+    node: cst.BaseExpression
+    start: int
+    end: int
+    kind: str
+    bare: bool
+    free: bool
+    shape: bool
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement on lines of its own, from its first decorator, with its place among those of its suite."""
+
+    node: cst.BaseStatement
+    first: int
+    last: int
+    indent: str
+    suite: int
+    index: int
+    owner: cst.CSTNode
+    free: bool
+
+
+@dataclass(frozen=True)
+class Use:
+    """A place where a variable's name is written: `role` is "store", "call", "base" (of an attribute), or "value"."""
+
+    name: str
+    start: int
+    end: int
+    role: str
+
+
+class Program:
+    """A parsed program. Raises cst.ParserSyntaxError, SyntaxError or UserError (marks). `free` is inside the blocks."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.lines = source.split("\n")
+        self.starts = [0]
+        for line in self.lines:
+            self.starts.append(self.starts[-1] + len(line) + 1)
+        self.spans = blocks(source)
+        self.names = Names(source)
+        self.sites: list[Site] = []
+        self.numbers: list[Site] = []  # with the minus in front; also in default values of parameters
+        self.suites: list[list[Statement]] = []
+        self.uses: list[Use] = []
+        self.signs: list[tuple[int, int]] = []  # comparison and assignment operators in the blocks
+        self.short: list[tuple[int, int]] = []  # suites on the line of their header: that line, start of the suite
+        self.in_strings: set[int] = set()  # lines that begin inside a string
+        wrapper = MetadataWrapper(cst.parse_module(source), unsafe_skip_copy=True)
+        self._where = wrapper.resolve(PositionProvider)
+        self._walk(wrapper.module, None, "", False, False)
+
+    @property
+    def statements(self) -> list[Statement]:
+        """All statements on lines of their own."""
+        return [statement for suite in self.suites for statement in suite]
+
+    def place(self, offset: int) -> Place:
+        """A position in the text as ast counts: line, and column in bytes."""
+        line = next(i for i in range(len(self.lines)) if self.starts[i + 1] > offset)
+        return line + 1, len(self.lines[line][: offset - self.starts[line]].encode())
+
+    def text(self, node: cst.CSTNode) -> str:
+        """What is written for a node, without parentheses around it."""
+        start, end = self.span(node)
+        return self.source[start:end]
+
+    def span(self, node: cst.CSTNode) -> tuple[int, int]:
+        """Where a node starts and ends in the text, in characters."""
+        where: CodeRange = self._where[node]
+        start, end = where.start, where.end
+        return self.starts[start.line - 1] + start.column, self.starts[end.line - 1] + end.column
+
+    def first_line(self, statement: Statement) -> int:
+        """The line that a statement starts on, its decorators aside, as ast has it."""
+        where: CodeRange = self._where[statement.node]
+        return where.start.line
+
+    def cut(self, first: int, last: int, put: Sequence[str] = ()) -> str:
+        """The text with the lines `first` to `last` (none if `last` < `first`) replaced by those of `put`."""
+        return "\n".join([*self.lines[: first - 1], *put, *self.lines[last:]])
+
+    def part(self, first: int, last: int, indent: str = "") -> list[str]:
+        """Lines as they would stand at another indentation, those with marks left out."""
+        old = len(self.lines[first - 1]) - len(self.lines[first - 1].lstrip())
+        found = []
+        for number in range(first, last + 1):
+            line = self.lines[number - 1]
+            if number in self.in_strings:
+                found.append(line)
+            elif not MARK.search(line):
+                found.append(indent + (line[old:] if not line[:old].strip() else line.lstrip()) if line.strip() else "")
+        return found
+
+    def _walk(self, node: cst.CSTNode, parent: cst.CSTNode | None, field: str, fixed: bool, shape: bool) -> None:
+        key = (type(parent).__name__, field)
+        if isinstance(node, UNREAD) or key in UNSEEN:
+            return
+        shape = shape or _shapes(node, parent, field)
+        if isinstance(node, cst.BaseExpression):
+            fixed = fixed or key in FIXED | STORED
+            self._expression(node, parent, field, fixed, shape)
+            shape = shape and not isinstance(node, cst.Call)
+        fixed = fixed or key in FIXED or isinstance(node, cst.FormattedString | cst.Param | cst.MatchCase)
+        if isinstance(node, cst.IndentedBlock | cst.Module):
+            self._suite(node, parent or node)
+        if isinstance(node, cst.SimpleStatementSuite) and parent is not None:
+            where: CodeRange = self._where[parent]
+            self.short.append((where.start.line, self.span(node)[0]))
+        if isinstance(node, cst.FunctionDef | cst.ClassDef | cst.Lambda):
+            inner = {"body": fixed and isinstance(node, cst.Lambda), "params": fixed}
+        else:
+            inner = {}
+        for f in dataclasses.fields(node):
+            value = getattr(node, f.name)
+            if isinstance(value, cst.CSTNode):
+                children: Sequence[object] = [value]
+            else:
+                children = value if isinstance(value, list | tuple) else ()
+            for child in children:
+                if isinstance(child, cst.BaseCompOp | cst.BaseAugOp) and self._free(child):
+                    self.signs.append(self.span(child))
+                if isinstance(child, cst.CSTNode) and child in self._where:
+                    self._walk(child, node, f.name, inner.get(f.name, fixed), shape)
+
+    def _suite(self, node: cst.IndentedBlock | cst.Module, owner: cst.CSTNode) -> None:
+        found: list[Statement] = []
+        for index, statement in enumerate(node.body):
+            where: CodeRange = self._where[statement]
+            first, last = where.start.line, where.end.line
+            if isinstance(statement, cst.FunctionDef | cst.ClassDef) and statement.decorators:
+                first = self._where[statement.decorators[0]].start.line
+            line = self.lines[first - 1]
+            indent = line[: len(line) - len(line.lstrip())]
+            free = any(span.holds(first, last) for span in self.spans)
+            found.append(Statement(statement, first, last, indent, len(self.suites), index, owner, free))
+        self.suites.append(found)
+
+    def _expression(
+        self, node: cst.BaseExpression, parent: cst.CSTNode | None, field: str, fixed: bool, shape: bool
+    ) -> None:
+        start, end = self.span(node)
+        free = self._free(node)
+        stored = (type(parent).__name__, field) in STORED
+        if isinstance(node, cst.Name) and node.value not in CONSTANTS:
+            role = {"func": "call", "value": "base"}.get(field, "value") if _used_whole(parent, field) else "value"
+            self.uses.append(Use(node.value, start, end, "store" if stored else role))
+        if isinstance(node, cst.BaseString):
+            first, last = self.place(start)[0], self.place(end)[0] if end < len(self.source) else len(self.lines)
+            self.in_strings.update(range(first + 1, last + 1))
+        if node.lpar:
+            start, end = self.span(node.lpar[0])[0], self.span(node.rpar[-1])[1]
+        kind = _kind(node, parent, field)
+        kind = "index" if shape and kind == "number" else kind
+        site = Site(node, start, end, kind, isinstance(parent, OPEN), free, shape)
+        if _is_number(node) and not (isinstance(parent, cst.UnaryOperation) and _is_number(parent)):
+            default = isinstance(parent, cst.Param) and field == "default"
+            if (not fixed or default) and free:
+                self.numbers.append(site)
+        if not fixed and not (isinstance(node, cst.BaseString) and isinstance(parent, cst.Expr)):
+            self.sites.append(site)
+
+    def _free(self, node: cst.CSTNode) -> bool:
+        where: CodeRange = self._where[node]
+        return any(span.holds(where.start.line, where.end.line) for span in self.spans)
+
+
+@lru_cache(2048)
+def program(source: str) -> Program:
+    """`Program(source)`, remembered: parents and components come back often."""
+    return Program(source)
+
+
+def closed(node: cst.BaseExpression, text: str, bare: bool = False) -> str:
+    """The text of an expression so that it can stand anywhere, or where `bare` says that no parentheses are needed."""
+    if "\n" not in text and (isinstance(node, ATOMS) or (bare and not isinstance(node, ENCLOSED))):
+        return text
+    return f"({text})"
+
+
+def _is_number(node: cst.CSTNode) -> bool:
+    if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
+        return isinstance(node.expression, cst.Integer | cst.Float) and not node.expression.lpar
+    return isinstance(node, cst.Integer | cst.Float)
+
+
+def _used_whole(parent: cst.CSTNode | None, field: str) -> bool:
+    """Whether an expression is what is called, or what an attribute or index is taken of."""
+    if isinstance(parent, cst.Call):
+        return field == "func"
+    return isinstance(parent, cst.Attribute | cst.Subscript) and field == "value"
+
+
+def _shapes(node: cst.CSTNode, parent: cst.CSTNode | None, field: str) -> bool:
+    """Whether an expression says how things are laid out: an index, or a whole number for a keyword."""
+    if isinstance(parent, cst.Index | cst.Slice):
+        return True
+    if isinstance(parent, cst.Call) and isinstance(parent.func, cst.Name) and parent.func.value == "range":
+        return field == "args"
+    return isinstance(parent, cst.Arg) and parent.keyword is not None and isinstance(node, cst.Integer)
+
+
+def _kind(node: cst.BaseExpression, parent: cst.CSTNode | None, field: str) -> str:
+    if _used_whole(parent, field):
+        return "callable" if field == "func" else "object"
+    if isinstance(parent, cst.Index | cst.Slice):
+        return "index"
+    if isinstance(parent, cst.For | cst.CompFor) and field == "iter":
+        return "iterable"
+    if isinstance(node, cst.Name) and node.value in CONSTANTS:
+        return CONSTANTS[node.value]
+    if isinstance(node, cst.Comparison | cst.BooleanOperation):
+        return "truth"
+    if isinstance(node, cst.UnaryOperation):
+        return "truth" if isinstance(node.operator, cst.Not) else "number"
+    if isinstance(node, cst.BaseString):
+        return "text"
+    if isinstance(node, cst.List | cst.Tuple | cst.Set | cst.Dict | cst.BaseComp):
+        return "list"
+    if isinstance(node, cst.Lambda):
+        return "function"
+    if isinstance(node, cst.Yield | cst.Await | cst.StarredElement | cst.NamedExpr | cst.Imaginary | cst.Ellipsis):
+        return "other"
+    return "number"

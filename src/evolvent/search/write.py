@@ -1,0 +1,161 @@
+"""Variation by a model: it is shown the parent and what lies beside it, and writes a diff or a whole program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import numpy as np
+
+from evolvent.core.errors import UserError, unknown
+from evolvent.core.random import identifier
+from evolvent.core.records import Group, Message, Request, Trajectory
+from evolvent.core.step import Step
+from evolvent.rollout.sample import Sample
+from evolvent.search.archive import archive_of
+from evolvent.search.candidate import Candidate
+from evolvent.search.loop import programs_of, written
+from evolvent.search.variation.edits import EditError, apply, parse_diff, rewrite, within
+
+PROMPTS = Path(__file__).with_name("prompts")
+KINDS = ("diff", "rewrite", "cross")
+WHOLE = "# EVOLVE-BLOCK"
+
+
+@dataclass
+class Write:
+    """Roll out: a model changes the parent. `kinds` are the shares of diffs, full rewrites and crossovers with what the
+    context lays beside it (ShinkaEvolve's, arXiv 2509.19349); without anything beside it a crossover is a rewrite.
+
+    An answer that cannot be used is asked for again, with what was wrong, up to `attempts` times in all. The last one
+    counts as a candidate that is not valid: it was paid for. Metrics: `asked` (answers), `unusable` (share of them).
+
+    prompts  folder with prompts of your own, by the names of those in `search/prompts`, which fill in what is missing
+    """
+
+    kinds: Mapping[str, float] = field(default_factory=lambda: {"diff": 0.6, "rewrite": 0.3, "cross": 0.1})
+    attempts: int = 3
+    prompts: str = ""
+    inner: Any = Sample
+
+    @cached_property
+    def templates(self) -> jinja2.Environment:
+        """The prompts. `UserError` if the folder is not there."""
+        if self.prompts and not Path(self.prompts).is_dir():
+            raise UserError(f"rollout.prompts: there is no folder {self.prompts}; make it, or leave it out")
+        folders: list[str | Path] = [*([self.prompts] if self.prompts else []), PROMPTS]
+        return jinja2.Environment(
+            loader=jinja2.FileSystemLoader(folders),
+            undefined=jinja2.StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            autoescape=False,  # prompts are no HTML
+        )
+
+    def check(self, system: object) -> None:
+        """Known kinds, shares that can be drawn from, prompts that can be read."""
+        for kind, share in self.kinds.items():
+            if kind not in KINDS:
+                raise unknown("kind", kind, KINDS, f"rollout.kinds has {', '.join(KINDS)}")
+            if not share >= 0:
+                raise UserError(f"rollout.kinds.{kind} must be at least 0, got {share}")
+        if not sum(self.kinds.values()) > 0:
+            raise UserError("rollout.kinds are all 0; give at least one of them a share")
+        if self.attempts < 1:
+            raise UserError(f"rollout.attempts must be at least 1, got {self.attempts}")
+        for kind in self.kinds:
+            try:
+                self.templates.get_template(f"{kind}.md")
+            except jinja2.TemplateError as reason:
+                raise UserError(f"the prompt {kind}.md cannot be read ({reason}); mend it, or leave it out") from None
+
+    def __call__(self, requests: Sequence[Request], s: Step) -> list[Group]:
+        """A group for each request; those without a parent are the seed program."""
+        archive = archive_of(s.role)
+        jobs: list[Job] = []
+        for place, request in enumerate(requests):
+            parents = [archive.history[int(name)] for name in request.uses]
+            for i in range(request.n):
+                rng = s.rng("kind", place, i)
+                jobs.append(Job(place, request, parents, self._kind(parents, rng) if parents else "seed"))
+        asked = unusable = 0
+        for attempt in range(self.attempts):
+            open_jobs = [job for job in jobs if job.parents and not job.program]
+            if not open_jobs:
+                break
+            inner = s.child(s.role, s.actors, f"write-{s.round}-{attempt}")
+            inner.controls = s.controls
+            for job, t in zip(open_jobs, self._ask(open_jobs, inner), strict=True):
+                asked += 1
+                job.take(t)
+                unusable += bool(job.error)
+            s.pending += inner.pending
+        s.log("asked", asked)
+        s.log("unusable", unusable / max(1, asked))
+        groups = [Group(r.problem, []) for r in requests]
+        for i, job in enumerate(jobs):
+            groups[job.place].trajectories.append(job.finish(identifier(s.role.seed, *s.path, s.round, "seed", i), s))
+        return groups
+
+    def _kind(self, parents: Sequence[Candidate], rng: np.random.Generator) -> str:
+        names = [k for k in KINDS if self.kinds.get(k, 0) > 0]
+        shares = np.array([self.kinds[k] for k in names], float)
+        kind = names[int(rng.choice(len(names), p=shares / shares.sum()))]
+        return "rewrite" if kind == "cross" and len(parents) < 2 else kind
+
+    def _ask(self, jobs: Sequence[Job], s: Step) -> list[Trajectory]:
+        """One answer for each job, in their order. A prompt is a system message; the goal follows it."""
+        asks = []
+        for job in jobs:
+            parent, *others = job.parents
+            text = self.templates.get_template(f"{job.kind}.md").render(
+                parent=parent, others=others, marked=WHOLE in parent.text, error=job.error
+            )
+            memory = (Message("system", text.strip()), *job.request.memory)
+            asks.append(Request(job.request.problem, 1, memory=memory, uses=job.request.uses))
+        return [g.trajectories[0] for g in self.inner(asks, s)]
+
+
+@dataclass
+class Job:
+    """One candidate to be made: whose change, of which kind, and how far it has come."""
+
+    place: int
+    request: Request
+    parents: Sequence[Candidate]
+    kind: str
+    program: str = ""
+    error: str = ""
+    answer: Trajectory | None = None
+
+    def take(self, t: Trajectory) -> None:
+        """Read an answer. A request that failed is an error of the trajectory, and not asked for again here."""
+        self.answer, self.error = t, ""
+        if t.error is not None:
+            self.program = self.parents[0].text
+            return
+        before = self.parents[0].text
+        try:
+            if self.kind == "diff":
+                made = apply(before, parse_diff(t.completion))
+            else:
+                made = rewrite(t.completion)
+                made = within(before.strip("\n") + "\n", made) if WHOLE in before else made
+            if made == before:
+                raise EditError("the answer changes nothing")
+            self.program = made
+        except (EditError, UserError) as reason:
+            self.error = str(reason)
+
+    def finish(self, uid: int, s: Step) -> Trajectory:
+        """The trajectory, with its program; an answer without one is left with what was wrong."""
+        if self.answer is None:
+            return written(uid, self.request, programs_of(s.role).seed_program, "seed")
+        self.answer.info |= {"program": self.program, "operator": self.kind}
+        if not self.program:
+            self.answer.info["unusable"] = self.error
+        return self.answer

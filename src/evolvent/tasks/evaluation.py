@@ -1,0 +1,66 @@
+"""What an evaluator says of a program, a prompt or anything else that is not an answer to a problem."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """The evaluator's verdict: a finite `value`, higher is better, or None for what is not valid.
+
+    metrics   whatever else it measured, by name
+    feedback  text for whoever varies the candidate next: why it is invalid, what went wrong
+    status    `ok`, or how running it ended (see `guard.sandbox.Outcome`), or `invalid` for a wrong result
+    """
+
+    value: float | None
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    feedback: str = ""
+    status: str = "ok"
+
+
+def invalid(feedback: str, status: str = "invalid") -> Evaluation:
+    """A verdict on what is not valid, and why."""
+    return Evaluation(None, {}, feedback, status)
+
+
+def number(value: Any) -> float | None:
+    """A finite number, or None: no text, no truth value, no NaN."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return float(value)
+
+
+def read_result(result: Any) -> Evaluation:
+    """What an `evaluate` function gave: a number, or a mapping of named numbers, as OpenEvolve's evaluators give.
+
+    The value is `combined_score`, else `score`, else the mean of all numbers. A NaN, an infinity or a text in its place
+    makes the candidate invalid; texts beside the numbers are feedback.
+    """
+    if isinstance(result, Mapping):
+        inner = result.get("metrics")
+        artifacts = result.get("artifacts")
+        given = inner if isinstance(inner, Mapping) else result
+        texts = {**(artifacts if isinstance(artifacts, Mapping) else {}), **given}
+        feedback = "\n".join(f"{k}: {v}" for k, v in texts.items() if isinstance(v, str))
+        metrics = {str(k): x for k, v in given.items() if (x := number(v)) is not None}
+        for name in ("combined_score", "score"):
+            if name in given:
+                value = number(given[name])
+                if value is None:
+                    return invalid(f"the evaluator gave {name} = {given[name]!r}, which is no finite number")
+                return Evaluation(value, metrics, feedback)
+        wrong = [k for k, v in given.items() if isinstance(v, float) and not math.isfinite(v)]
+        if wrong:
+            return invalid(f"the evaluator gave {wrong[0]} = {given[wrong[0]]!r}, which is no finite number")
+        if not metrics:
+            return invalid(feedback or "the evaluator gave no number")
+        return Evaluation(sum(metrics.values()) / len(metrics), metrics, feedback)
+    value = number(result)
+    if value is None:
+        return invalid(f"the evaluator gave {result!r:.80}, which is no finite number")
+    return Evaluation(value)

@@ -1,0 +1,146 @@
+"""Tasks whose answer is a program: evaluated in the sandbox, as often as a search asks.
+
+    program:circle-packing:26           a world that ships with the package
+    program:EVALUATOR.py:PROGRAM.py     the user's own: `evaluate(program_path)`, as OpenEvolve's, and a seed program
+
+What runs is never trusted. In a world of the package the candidate gives back data, and the verifier works here, on
+what came back; a user's own evaluator runs beside the candidate, both of them in the sandbox.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evolvent.core import places
+from evolvent.core.errors import UserError, unknown
+from evolvent.core.records import Problem
+from evolvent.guard.sandbox import Call, Limits, Outcome, Sandbox
+from evolvent.tasks.base import Demo, Split, key_of, one_user
+from evolvent.tasks.evaluation import Evaluation, invalid, read_result
+from evolvent.tasks.worlds import WORLDS
+
+PROGRAM = "program.py"
+UNSAFE = "EVOLVENT_UNSAFE_NO_SANDBOX"  # what --unsafe-no-sandbox sets
+FILES = re.compile(r"(.+\.py):(.+\.py)")
+EXAMPLE = "evolvent run random-search --task program:evaluator.py:program.py"
+
+
+@dataclass(frozen=True)
+class World:
+    """What programs are written for.
+
+    name      as on the command line
+    goal      what a program is to do, for whoever writes one
+    seed      the program that a search begins with
+    call      how a program is run: its text -> the call
+    judge     what came back, if the run was in order -> the verdict
+    components  statements and expressions that operators may build from
+    preload   modules that the sandbox has ready
+    known     best known values: (value, who, when)
+    """
+
+    name: str
+    goal: str
+    seed: str
+    call: Callable[[str], Call]
+    judge: Callable[[Any], Evaluation]
+    limits: Limits = field(default_factory=Limits)
+    components: tuple[str, ...] = ()
+    preload: tuple[str, ...] = ("numpy",)
+    folders: tuple[Path, ...] = ()
+    known: tuple[tuple[float, str, str], ...] = ()
+
+
+class ProgramTask:
+    """One world as a task. Its only problem is the world; its splits are empty of anything to learn by heart."""
+
+    open_ended = True
+
+    def __init__(self, world: World, workers: int = 1) -> None:
+        self.world, self.workers = world, workers
+        self.name, self.categories = world.name, (world.name,)
+        self.seed_program, self.components = world.seed, world.components
+        self.max_tokens = 16_384
+
+    @cached_property
+    def sandbox(self) -> Sandbox:
+        """Where programs run. `UserError` where there is none that works, unless the user trusts what runs."""
+        return Sandbox(self.workers, self.world.preload, self.world.folders, unsafe=os.environ.get(UNSAFE) == "1")
+
+    def draw(self, split: Split, rng: np.random.Generator, category: str | None = None) -> Problem:
+        """The world, as a problem."""
+        key = key_of("program", [self.world.name, self.world.seed])
+        return Problem(key, one_user(self.world.goal), {}, self.name, self.name)
+
+    def gold(self, problem: Problem) -> Demo | None:
+        """No program is known to be right."""
+        return None
+
+    def evaluate(self, programs: Sequence[str]) -> list[Evaluation]:
+        """Verdicts, in the order of the programs. What cannot be read as Python is not run."""
+        verdicts: list[Evaluation | None] = [unreadable(program) for program in programs]
+        todo = [i for i, verdict in enumerate(verdicts) if verdict is None]
+        outcomes = self.sandbox.run([self.world.call(programs[i]) for i in todo], self.world.limits) if todo else []
+        for i, outcome in zip(todo, outcomes, strict=True):
+            verdicts[i] = self._verdict(outcome)
+        return [v for v in verdicts if v is not None]
+
+    def _verdict(self, outcome: Outcome) -> Evaluation:
+        if outcome.status != "ok":
+            return invalid(outcome.error or outcome.status, outcome.status)
+        return self.world.judge(outcome.value)
+
+
+def unreadable(program: str) -> Evaluation | None:
+    """The verdict on a text that is no Python program."""
+    try:
+        ast.parse(program)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as reason:
+        return invalid(f"{type(reason).__name__}: {reason}", "unreadable")
+    return None
+
+
+def load(rest: str) -> ProgramTask:
+    """`WORLD:SIZE` or `EVALUATOR.py:PROGRAM.py`. `UserError` for what is not there or not of that kind."""
+    name, _, size = rest.partition(":")
+    if name in WORLDS:
+        make = places.at(WORLDS[name][0])
+        return ProgramTask(make(size) if size else make())
+    match = FILES.fullmatch(rest)
+    if not match:
+        raise unknown("world", name, WORLDS, f"for files of your own write for example {EXAMPLE}")
+    evaluator, program = Path(match[1]), Path(match[2])
+    for path in (evaluator, program):
+        if not path.is_file():
+            raise UserError(f"there is no file {path}; a program task needs an evaluator and a seed program: {EXAMPLE}")
+    code, seed = evaluator.read_text(), program.read_text()
+    for path, text in ((evaluator, code), (program, seed)):
+        if verdict := unreadable(text):
+            raise UserError(f"{path} is not Python: {verdict.feedback}")
+    if not any(isinstance(n, ast.FunctionDef) and n.name == "evaluate" for n in ast.parse(code).body):
+        raise UserError(f"{evaluator} has no function evaluate(program_path); it should return a dict of numbers")
+    return ProgramTask(
+        World(
+            f"program:{rest}",
+            f"Improve the program. {evaluator.name} evaluates it:\n\n{code}",
+            seed,
+            lambda text: Call({evaluator.name: code, PROGRAM: text}, evaluator.stem, "evaluate", (PROGRAM,)),
+            read_result,
+            Limits(seconds=60.0),
+            preload=preloaded(code + "\n" + seed),
+        )
+    )
+
+
+def preloaded(code: str) -> tuple[str, ...]:
+    """Of the larger libraries those that the code imports: worth having ready."""
+    return tuple(name for name in ("numpy", "scipy.optimize") if re.search(rf"\b{name.partition('.')[0]}\b", code))

@@ -1,0 +1,112 @@
+"""A model that writes programs, over a real endpoint on loopback whose answers follow a script."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.loopback import Answering, Scripted, chat_reply
+
+from evolvent.core.errors import UserError
+from evolvent.run.assemble import assemble
+from evolvent.run.result import Result
+from evolvent.run.session import begin
+from evolvent.run.spec import RunSpec
+
+DIFF = "<<<<<<< SEARCH\n    x = 1.0\n=======\n    x = 2.5\n>>>>>>> REPLACE"
+WHOLE = """Better:
+```python
+def unchanged():
+    return 2.0
+
+
+# EVOLVE-BLOCK-START
+def point():
+    return 3.0, -1.0
+# EVOLVE-BLOCK-END
+```"""
+
+
+def run(folder: Path, task: str, answer: Callable[[int], str], **settings: str) -> tuple[Result, Scripted]:
+    """Two steps (the seed program, then children) with answers by their number."""
+
+    def act(a: Answering) -> None:
+        with server.lock:
+            number = len(server.bodies) - 1
+        a.say(chat_reply(answer(number)))
+
+    with Scripted(act) as server:
+        named = {name.replace("__", "."): value for name, value in settings.items()}
+        fixed = {"rollout": "evolvent.search.write:Write", "propose.children": "1", "engine.concurrency": "1"}
+        spec = RunSpec("hill-climbing", task, f"{server.url}#m", "2 steps", settings={**fixed, **named})
+        return begin(spec, folder, logs=("jsonl",)), server
+
+
+@pytest.mark.parametrize(("kind", "answer", "value"), [("diff", DIFF, -4.25), ("rewrite", WHOLE, 0.0)])
+def test_an_answer_becomes_a_candidate(tmp_path: Path, task: str, kind: str, answer: str, value: float) -> None:
+    only = {f"rollout__kinds__{k}": str(float(k == kind)) for k in ("diff", "rewrite", "cross")}
+    result, server = run(tmp_path / "runs", task, lambda number: answer, **only)
+    found = result.view.candidates[1]
+    assert found["evaluation"]["value"] == pytest.approx(value)
+    assert found["operator"] == kind
+    assert found["parents"] == [0]
+    assert len(server.bodies) == 1
+    system, user = server.bodies[0]["messages"]
+    assert "x = 1.0" in system["content"]
+    assert "(value -8.0, x 1.0)" in " ".join(system["content"].split()).replace("combined_score -8.0, ", "")
+    assert "def evaluate" in user["content"]
+    assert result.ledger.of("model_calls") == 1
+
+
+def test_what_cannot_be_used_is_asked_for_again_with_what_was_wrong(tmp_path: Path, task: str) -> None:
+    answers = ["no idea", DIFF.replace("x = 1.0", "x = 9.0"), DIFF]
+    only = {"rollout__kinds__diff": "1", "rollout__kinds__rewrite": "0", "rollout__kinds__cross": "0"}
+    result, server = run(tmp_path / "runs", task, lambda number: answers[number], **only)
+    prompts = [body["messages"][0]["content"] for body in server.bodies]
+    assert "could not be used" not in prompts[0]
+    assert "could not be used: the answer holds no diff" in prompts[1]
+    assert "matches nowhere" in prompts[2]
+    assert result.view.candidates[1]["evaluation"]["value"] == pytest.approx(-4.25)
+    assert result.view.curve("asked")[-1][1] == 3
+    assert result.view.curve("unusable")[-1][1] == pytest.approx(2 / 3)
+
+
+def test_an_answer_that_is_never_of_use_is_kept_and_is_no_parent(tmp_path: Path, task: str) -> None:
+    result, server = run(tmp_path / "runs", task, lambda number: "I would rather not.")
+    found = result.view.candidates[1]
+    assert found["evaluation"]["value"] is None
+    assert found["evaluation"]["status"] == "unusable"
+    assert len(server.bodies) == 3
+    assert result.view.errors == {}
+
+
+def test_a_change_outside_the_marks_is_not_taken(tmp_path: Path, task: str) -> None:
+    only = {"rollout__kinds__diff": "0", "rollout__kinds__rewrite": "1", "rollout__kinds__cross": "0"}
+    result, server = run(tmp_path / "runs", task, lambda number: WHOLE.replace("return 2.0", "return 5.0"), **only)
+    assert result.view.candidates[1]["evaluation"]["status"] == "unusable"
+    assert "only what is between EVOLVE-BLOCK-START" in server.bodies[1]["messages"][0]["content"]
+
+
+def test_prompts_of_ones_own(tmp_path: Path, task: str) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "diff.md").write_text("Mend this, value {{ parent.value }}.\n{{ error }}")
+    only = {"rollout__kinds__diff": "1", "rollout__kinds__rewrite": "0", "rollout__kinds__cross": "0"}
+    _, server = run(tmp_path / "runs", task, lambda number: DIFF, rollout__prompts=str(tmp_path / "mine"), **only)
+    assert server.bodies[0]["messages"][0]["content"] == "Mend this, value -8.0."
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"rollout.prompts": "/no/such/folder"}, "there is no folder"),
+        ({"rollout.attempts": "0"}, "at least 1"),
+        ({"rollout.kinds.diff": "-1"}, "at least 0"),
+        ({"rollout.kinds.diff": "0", "rollout.kinds.rewrite": "0", "rollout.kinds.cross": "0"}, "all 0"),
+        ({"rollout.kinds.patch": "1"}, "rollout.kinds"),
+    ],
+)
+def test_settings_that_cannot_work(task: str, settings: dict[str, str], told: str) -> None:
+    fixed = {"rollout": "evolvent.search.write:Write"}
+    with pytest.raises(UserError, match=told):
+        assemble(RunSpec("hill-climbing", task, "simulated", "2 steps", settings={**fixed, **settings}))

@@ -1,0 +1,99 @@
+"""Program tasks: what is refused, and the worlds' verifiers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evolvent.core.errors import UserError
+from evolvent.guard.sandbox import available
+from evolvent.tasks.program import ProgramTask
+from evolvent.tasks.registry import load_task
+from evolvent.tasks.worlds.circle_packing import judge, world
+
+FINE = "def evaluate(program_path):\n    return 1.0\n"
+
+
+@pytest.mark.parametrize(
+    ("spec", "told"),
+    [
+        ("program:", "unknown world"),
+        ("program:circle-paking", "did you mean circle-packing"),
+        ("program:circle-packing:many", "number of discs goes from 2 to 64"),
+        ("program:circle-packing:1000", "number of discs goes from 2 to 64"),
+        ("program:no.py:none.py", "there is no file no.py"),
+    ],
+)
+def test_what_is_not_there(spec: str, told: str) -> None:
+    with pytest.raises(UserError, match=told) as refused:
+        load_task(spec)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("evaluator", "program", "told"),
+    [
+        ("def evaluate(:", "x = 1", "evaluator.py is not Python"),
+        (FINE, "def f(:", "program.py is not Python"),
+        ("def score(path): return 1", "x = 1", "has no function evaluate"),
+    ],
+)
+def test_files_that_are_of_no_use(tmp_path: Path, evaluator: str, program: str, told: str) -> None:
+    for name, text in (("evaluator.py", evaluator), ("program.py", program)):
+        (tmp_path / name).write_text(text)
+    with pytest.raises(UserError, match=told) as refused:
+        load_task(f"program:{tmp_path}/evaluator.py:{tmp_path}/program.py")
+    assert "\n" not in str(refused.value)
+
+
+def grid(n: int, side: int) -> list[list[float]]:
+    return [[(i % side + 0.5) / side, (i // side + 0.5) / side, 0.5 / side] for i in range(n)]
+
+
+def test_a_grid_of_discs() -> None:
+    found = judge(grid(4, 2), 4)
+    assert found.value == 1.0
+    assert found.metrics == {"smallest": 0.25, "largest": 0.25}
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda rows: rows[:3], "4 rows"),
+        (lambda rows: [row[:2] for row in rows], "4 rows of three"),
+        (lambda rows: [[float("nan"), 0.5, 0.1], *rows[1:]], "finite number"),
+        (lambda rows: [["0.5", 0.5, 0.1], *rows[1:]], "finite number"),
+        (lambda rows: [[0.25, 0.25, -0.1], *rows[1:]], "radius -0.1"),
+        (lambda rows: [[0.25, 0.25, np.nextafter(0.25, 1)], *rows[1:]], "leaves the square"),
+        (lambda rows: [[0.25 + 1e-9, 0.25, 0.25], *rows[1:]], "overlap"),
+        (lambda rows: {"a": 1}, "4 rows"),
+        (lambda rows: None, "4 rows"),
+    ],
+)
+def test_the_verifier_has_no_tolerance(change: Any, told: str) -> None:
+    found = judge(change(grid(4, 2)), 4)
+    assert found.value is None
+    assert told in found.feedback
+
+
+def test_programs_of_a_world(tmp_path: Path) -> None:
+    try:
+        available()
+    except UserError as reason:
+        pytest.skip(str(reason))
+    task = ProgramTask(world("26"), workers=2)
+    polished = task.seed_program.replace(
+        "radii = radii_of(points)\n    return", "points, radii = polish(points, 60)\n    return"
+    )
+    broken, cheating = "def run(n, seed:\n", "def run(n, seed):\n    return [[0.5, 0.5, 0.5]] * n\n"
+    with task.sandbox:
+        seed, better, unreadable, wrong = task.evaluate([task.seed_program, polished, broken, cheating])
+    assert seed.value == pytest.approx(26 / 12, abs=1e-9)
+    assert better.value is not None
+    assert 2.3 < better.value < 2.6359830850
+    assert (unreadable.value, unreadable.status) == (None, "unreadable")
+    assert wrong.value is None
+    assert "overlap" in wrong.feedback
