@@ -15,7 +15,7 @@ import numpy as np
 from evolvent.core.errors import UserError
 from evolvent.search.normal import normal_form
 from evolvent.search.variation.blocks import same_outside
-from evolvent.search.variation.names import BUILTINS, Bound, Names, Stretch
+from evolvent.search.variation.names import BUILTINS, Bound, Names, Stretch, names_of
 from evolvent.search.variation.tree import Program, Site, Statement, closed, program
 
 T = TypeVar("T")
@@ -168,7 +168,7 @@ def sound(before: Program, after: str) -> str | None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning)  # such as 1(2): it compiles, and fails when it runs
             compile(after, "<program>", "exec", dont_inherit=True)
-            if normal_form(after) == normal_form(before.source) or Names(after).unbound - before.names.unbound:
+            if normal_form(after) == normal_form(before.source) or names_of(after).unbound - before.names.unbound:
                 return None
             old, new = signatures(before.source), signatures(after)
     except BROKEN:

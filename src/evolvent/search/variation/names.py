@@ -12,6 +12,7 @@ import builtins
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 BUILTINS = frozenset(dir(builtins)) | {"__name__", "__file__", "__doc__"}
 
@@ -37,6 +38,7 @@ class Names:
 
     def __init__(self, source: str, given: Bound = BUILTINS) -> None:
         tree = ast.parse(source)
+        self._binds_inside = any(isinstance(node, ast.NamedExpr) for node in ast.walk(tree))
         self.stretches: list[Stretch] = []
         self.unbound: Counter[str] = Counter()  # names used where they are not bound, with how often
         self.imported = {name for node in ast.walk(tree) for name in _imported(node)}
@@ -146,7 +148,7 @@ class Names:
                 self.unbound[node.target.id] += node.target.id not in bound
                 self._uses([node.value], bound, around)
             else:
-                self._uses(ast.iter_child_nodes(node), bound | _walrus(node), around)
+                self._uses(ast.iter_child_nodes(node), bound | _walrus(node) if self._binds_inside else bound, around)
 
     def _stretch(self, node: ast.stmt | ast.expr, inside: Bound, after: Bound | None, around: tuple[str, ...]) -> None:
         end = (node.end_lineno or node.lineno, node.end_col_offset or node.col_offset)
@@ -173,6 +175,12 @@ def _imported(node: ast.AST) -> list[str]:
     if isinstance(node, ast.Import | ast.ImportFrom):
         return [(alias.asname or alias.name).split(".")[0] for alias in node.names]
     return []
+
+
+@lru_cache(maxsize=1024)
+def names_of(source: str) -> Names:
+    """The names of a whole program. Raises SyntaxError."""
+    return Names(source)
 
 
 def _walrus(node: ast.AST) -> set[str]:

@@ -135,18 +135,29 @@ def insert(p: Program, rng: np.random.Generator, donors: Donors) -> str | None:
     places = [s for s in free if isinstance(s.owner, cst.Module) == defines] or free
     if not places:
         return None
-    at = choose(rng, places)
-    stretch, after = stretch_at(p, at), bool(rng.random() < 0.5)
-    if after and stretch:
-        if stretch.after is None:
-            return None
-        stretch = replaced(stretch, inside=stretch.after)
+    spots = [spot for s in places for spot in _spots(p, s)]
+    if not spots:
+        return None
+    piece = program("\n".join(source.part(moved.first, moved.last))) if moved else source
+    needed = set(piece.names.unbound)
+    at_home = [spot for spot in spots if spot[1] and needed <= spot[1].inside]
+    at, stretch, after = choose(rng, at_home if at_home and rng.random() < AT_HOME else spots)
     lines = source.part(moved.first, moved.last) if moved else _component(source, p, stretch, rng)
     part = statement(lines, p, stretch, rng) if lines else None
     if part is None:
         return None
     line = at.last + 1 if after else at.first
     return p.cut(line, line - 1, part.part(1, len(part.lines), at.indent))
+
+
+def _spots(p: Program, s: Statement) -> list[tuple[Statement, Stretch | None, bool]]:
+    """Before a statement and after it, with what is bound there; not after one that nothing follows."""
+    before = stretch_at(p, s)
+    spots: list[tuple[Statement, Stretch | None, bool]] = [(s, before, False)]
+    if before is None or before.after is not None:
+        after = before and replaced(before, inside=before.after or before.inside)
+        spots.append((s, after, True))
+    return spots
 
 
 def delete(p: Program, rng: np.random.Generator, donors: Donors) -> str | None:
@@ -263,6 +274,7 @@ OPERATORS: dict[str, Operator] = {
     "duplicate": duplicate,
     "cross": cross,
 }
+AT_HOME = 0.8  # how often a statement goes where all names that it uses are bound, if there is such a place
 WEIGHTS = dict.fromkeys(OPERATORS, 1.0) | {"tune": 2.0, "tune_all": 0.5, "replace": 2.0, "swap": 0.5, "duplicate": 0.5}
 
 

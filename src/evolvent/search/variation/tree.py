@@ -14,7 +14,7 @@ import libcst as cst
 from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
 from evolvent.search.variation.blocks import MARK, blocks
-from evolvent.search.variation.names import Names, Place
+from evolvent.search.variation.names import Place, names_of
 
 CONSTANTS = {"True": "truth", "False": "truth", "None": "none"}
 Loop = cst.For | cst.While
@@ -102,7 +102,7 @@ class Program:
         for line in self.lines:
             self.starts.append(self.starts[-1] + len(line) + 1)
         self.spans = blocks(source)
-        self.names = Names(source)
+        self.names = names_of(source)
         self.sites: list[Site] = []
         self.numbers: list[Site] = []  # with the minus in front; also in default values of parameters
         self.suites: list[list[Statement]] = []
