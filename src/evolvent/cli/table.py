@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from evolvent.cli.display import duration
+from evolvent.lineage.descent import descent, valid
 from evolvent.run.session import Result
 from evolvent.run.spec import RunSpec
 
@@ -65,15 +66,15 @@ def print_final(result: Result, report: Path | None, where: str = "") -> None:
 
 def searched(result: Result) -> str:
     """The best candidate of a search beside the seed program."""
-    found = list(result.view.candidates.values())
-    valid = [c for c in found if c["evaluation"]["value"] is not None]
-    if not valid:
-        return f"None of {len(found)} candidates is valid."
-    best = max(valid, key=lambda c: (c["evaluation"]["value"], -c["uid"]))
-    first = found[0]["evaluation"]["value"]
+    line = descent(result.view)
+    if not line:
+        return f"None of {len(result.view.candidates)} candidates is valid."
+    first, best = line[0], line[-1]
+    count = sum(valid(c) for c in result.view.candidates.values())
     return (
-        f"Best value {best['evaluation']['value']:.10g} (seed program {first:.10g}): candidate {best['uid']} of "
-        f"{len(found)}, {len(valid)} of them valid, by {best['operator']} in step {best['step']}.\n"
+        f"Best value {best['value']:.10g} (seed program {first['value']:.10g}): candidate {best['uid']} of "
+        f"{len(result.view.candidates)}, {count} of them valid, by {best['operator']} in step {best['step']}, "
+        f"{len(line) - 1} changes from the seed program.\n"
         f"Program:    {result.folder / 'best.py'}"
     )
 

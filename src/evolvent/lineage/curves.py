@@ -26,6 +26,10 @@ CURVES = (
     ("learn/drift", "Drift within a step", False, "old minus new log-prob, mean of tokens"),
     ("errors", "Errors", False, "trajectories left out of the update"),
 )
+OF_SEARCHES = (
+    ("best", "Best value so far", False, ""),
+    ("valid", "Valid candidates", True, "of those that the step evaluated"),
+)
 FROM_ZERO = {
     "length",
     "flat_groups",
@@ -43,7 +47,7 @@ STYLES = ("after", "before", "third", "fourth")
 def curves(view: RunView) -> list[dict[str, Any]]:
     """The known metrics that were recorded, as charts."""
     found = []
-    for metric, title, share, note in CURVES:
+    for metric, title, share, note in OF_SEARCHES if view.candidates else CURVES:
         lines = {role: view.curve(metric, role) for role in view.roles}
         lines = {role: points for role, points in lines.items() if points}
         if not lines or (metric in ("errors", "truncated") and not any(y for p in lines.values() for _, y in p)):
@@ -56,7 +60,7 @@ def curves(view: RunView) -> list[dict[str, Any]]:
 
 def other_curves(view: RunView) -> list[dict[str, Any]]:
     """Every other metric that changed, times left out."""
-    known = {c[0] for c in CURVES} | {"gate/accepted", "trajectories", "score", "outcome"}
+    known = {c[0] for c in (*CURVES, *OF_SEARCHES)} | {"gate/accepted", "trajectories", "score", "outcome"}
     names = dict.fromkeys(m for s in view.steps.values() for r in s["roles"].values() for m in r)
     found = []
     for metric in sorted(n for n in names if n not in known and not n.startswith("seconds/")):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from evolvent.core.errors import UserError, unknown
 from evolvent.core.files import whole, writing
+from evolvent.lineage.descent import best_of, text_of
 from evolvent.lineage.runs import RunView, Version, read_run
 from evolvent.lineage.store import Store
 from evolvent.lineage.versions import chosen, load_version
@@ -60,12 +61,9 @@ def export_program(view: RunView, file: Path) -> int:
     """Write the best program of a search to a new file; its number. `UserError` if that is there, or none is valid."""
     if file.exists():
         raise UserError(f"{file} is there already and nothing is overwritten; choose another name")
-    valid = [c for c in view.candidates.values() if c["evaluation"]["value"] is not None]
-    if not valid:
-        raise UserError(f"run {view.name} has no valid program; `evolvent report {view.name}` shows what was tried")
-    best = max(valid, key=lambda c: (c["evaluation"]["value"], -c["uid"]))
+    best = best_of(view)
     with writing(file), whole(file) as part:
-        part.write_text("\n".join(best["payload"].values()))
+        part.write_text(text_of(best))
     return int(best["uid"])
 
 

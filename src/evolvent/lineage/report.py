@@ -17,6 +17,7 @@ from evolvent.core.secrets import redact
 from evolvent.lineage import charts
 from evolvent.lineage.charts import Bin, Row, Series
 from evolvent.lineage.curves import curves, other_curves
+from evolvent.lineage.descent import descent, yields
 from evolvent.lineage.diff import paired
 from evolvent.lineage.runs import RunView, read_run
 from evolvent.lineage.store import Store
@@ -56,6 +57,8 @@ def render(view: RunView) -> str:
         verdict=verdict(view),
         headline=headline(view),
         interval_chart=before_and_after(view),
+        descent=descent(view),
+        yields=yields(view) if view.candidates else [],
         curves=curves(view),
         others=other_curves(view),
         pass_at_k=pass_at_k(view),

@@ -7,7 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+from jaxtyping import Float
+
+from evolvent.core.errors import unknown
 from evolvent.search.candidate import Candidate
+from evolvent.search.grid import map_elites as map_elites  # so that keep.admit=map_elites finds it
+from evolvent.search.normal import similarity
 
 Admission = Callable[[Candidate, list[Candidate]], list[Candidate]]
 
@@ -23,3 +29,40 @@ def top(candidate: Candidate, members: list[Candidate], *, size: int = 40) -> li
         return members
     best = sorted([*members, candidate], key=lambda c: (-c.value, c.uid))[:size]
     return sorted(best, key=lambda c: c.uid)
+
+
+def crowding(candidate: Candidate, members: list[Candidate], *, size: int = 40) -> list[Candidate]:
+    """Once there are `size` members, a newcomer takes the place of the most similar one, if it is strictly better.
+
+    The archive strategy `crowding` of ShinkaEvolve (its code; arXiv 2509.19349), with the cosine of the programs' n-grams
+    in the place of embeddings. There equals are told apart by the mean of their other metrics, then the newer one wins.
+    """
+    if not candidate.valid:
+        return members
+    if len(members) < size:
+        return [*members, candidate]
+    nearest = max(members, key=lambda c: similarity(candidate.text, c.text))  # the first of equals
+    return [*(c for c in members if c is not nearest), candidate] if candidate.value > nearest.value else members
+
+
+def pareto(candidate: Candidate, members: list[Candidate], *, metrics: tuple[str, ...]) -> list[Candidate]:
+    """Who is not dominated: nobody else is at least as good in all of the `metrics` and better in one.
+
+    A metric is one of the evaluator's, or `value`; more is better, and with a minus before its name less is. Of those
+    that are equal in all of them the first one stays. A candidate without one of them is the worst there.
+    """
+    if not candidate.valid:
+        return members
+    new, old = scores(candidate, metrics), [scores(c, metrics) for c in members]
+    if not any(np.isfinite(new)):
+        raise unknown("metric", metrics[0], sorted(candidate.evaluation.metrics), "the evaluator gave none of these")
+    if any((score >= new).all() for score in old):
+        return members
+    return [*(c for c, score in zip(members, old, strict=True) if not (new >= score).all()), candidate]
+
+
+def scores(candidate: Candidate, metrics: tuple[str, ...]) -> Float[np.ndarray, " metrics"]:
+    """A candidate's metrics, turned so that more is better; -inf for what it has not got."""
+    found = {"value": candidate.value, **candidate.evaluation.metrics}
+    signs = [(-1.0, name[1:]) if name.startswith("-") else (1.0, name) for name in metrics]
+    return np.array([sign * found[name] if name in found else -np.inf for sign, name in signs])

@@ -1,0 +1,72 @@
+"""What a search has to show: the way from the seed program to the best one, and what the operators gave."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Any
+
+from evolvent.core.errors import UserError
+from evolvent.lineage.runs import RunView
+
+Candidate = Mapping[str, Any]  # as `search.candidate.Candidate.as_dict` wrote it
+
+
+def valid(candidate: Candidate) -> bool:
+    """Whether it has a value."""
+    return candidate["evaluation"]["value"] is not None
+
+
+def best_of(view: RunView) -> Candidate:
+    """The best valid candidate, the first of equals. `UserError` if there is none."""
+    found = [c for c in view.candidates.values() if valid(c)]
+    if not found:
+        raise UserError(f"run {view.name} has no valid program; `evolvent report {view.name}` shows what was tried")
+    return max(found, key=lambda c: (c["evaluation"]["value"], -c["uid"]))
+
+
+def text_of(candidate: Candidate) -> str:
+    """Its texts, one after the other."""
+    return "\n".join(candidate["payload"].values())
+
+
+def descent(view: RunView) -> list[dict[str, Any]]:
+    """From the seed program to the best one: number, step, operator, value, and what changed against the parent."""
+    if not any(valid(c) for c in view.candidates.values()):
+        return []
+    line = [best_of(view)]
+    while line[-1]["parents"]:
+        line.append(view.candidates[line[-1]["parents"][0]])
+    line.reverse()
+    found = []
+    for before, c in zip([None, *line], line, strict=False):
+        change = [] if before is None else changed(text_of(before), text_of(c))
+        shown = {k: c[k] for k in ("uid", "step", "operator")}
+        found.append({**shown, "value": c["evaluation"]["value"], "change": change})
+    return found
+
+
+def changed(before: str, after: str) -> list[tuple[str, str]]:
+    """The lines of a unified diff, without its header, each with its mark: `+`, `-`, `@` or a space."""
+    lines = difflib.unified_diff(before.split("\n"), after.split("\n"), lineterm="", n=1)
+    return [(line[:1], line) for line in lines if not line.startswith(("---", "+++"))]
+
+
+def yields(view: RunView) -> list[dict[str, Any]]:
+    """By operator: candidates, how many are valid, better than their parent, and better than all before."""
+    rows: dict[str, dict[str, Any]] = {}
+    top = float("-inf")
+    for c in sorted(view.candidates.values(), key=lambda c: c["uid"]):
+        row = rows.setdefault(
+            c["operator"], {"operator": c["operator"], "made": 0, "valid": 0, "better": 0, "records": 0}
+        )
+        row["made"] += 1
+        if not valid(c):
+            continue
+        value = c["evaluation"]["value"]
+        row["valid"] += 1
+        parent = view.candidates[c["parents"][0]]["evaluation"]["value"] if c["parents"] else None
+        row["better"] += parent is not None and value > parent
+        row["records"] += value > top
+        top = max(top, value)
+    return sorted(rows.values(), key=lambda r: -r["made"])

@@ -1,0 +1,68 @@
+"""What a search has to show, from its record."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from evolvent.core.errors import UserError
+from evolvent.lineage.descent import best_of, descent, yields
+from evolvent.lineage.report import render
+from evolvent.lineage.runs import RunView
+
+
+def made(uid: int, value: float | None, parents: list[int], operator: str, text: str) -> dict[str, Any]:
+    evaluation = {"value": value, "metrics": {}, "feedback": "", "status": "ok"}
+    return {
+        "uid": uid, "payload": {"program": text}, "evaluation": evaluation, "parents": parents, "operator": operator,
+        "step": uid, "island": 0,
+    }  # fmt: skip
+
+
+def view(*candidates: dict[str, Any]) -> RunView:
+    return RunView("one", spec={"recipe": "r", "task": "t", "model": "none", "seed": 0, "budget": "9 steps"},
+                   candidates={c["uid"]: c for c in candidates})  # fmt: skip
+
+
+SEARCH = view(
+    made(0, 1.0, [], "seed", "x = 1\ny = 1"),
+    made(1, None, [0], "tune", "x = ("),
+    made(2, 3.0, [0, 1], "tune", "x = 2\ny = 1"),
+    made(3, 2.0, [2], "swap", "y = 1\nx = 2"),
+    made(4, 5.0, [2], "tune", "x = 2\ny = <b>7"),
+    made(5, 5.0, [4], "swap", "x = 2\ny = 7  # later"),
+)
+
+
+def test_the_way_to_the_best_one() -> None:
+    line = descent(SEARCH)
+    assert [(c["uid"], c["value"], c["operator"]) for c in line] == [
+        (0, 1.0, "seed"),
+        (2, 3.0, "tune"),
+        (4, 5.0, "tune"),
+    ]
+    assert line[0]["change"] == []
+    assert [text for mark, text in line[1]["change"] if mark in "+-"] == ["-x = 1", "+x = 2"]
+    assert best_of(SEARCH)["uid"] == 4  # the first of equals
+
+
+def test_what_operators_gave() -> None:
+    found = {row.pop("operator"): row for row in yields(SEARCH)}
+    assert found["seed"] == {"made": 1, "valid": 1, "better": 0, "records": 1}
+    assert found["tune"] == {"made": 3, "valid": 2, "better": 2, "records": 2}
+    assert found["swap"] == {"made": 2, "valid": 2, "better": 0, "records": 0}
+
+
+def test_nothing_is_valid() -> None:
+    nothing = view(made(0, None, [], "seed", "x"))
+    assert descent(nothing) == []
+    with pytest.raises(UserError, match="has no valid program"):
+        best_of(nothing)
+
+
+def test_the_page_shows_it() -> None:
+    page = render(SEARCH)
+    assert "Best value 5.0, of the seed program 1.0" in page
+    assert "+y = &lt;b&gt;7" in page
+    assert "<b>7" not in page
