@@ -13,6 +13,7 @@ from evolvent.bench.compare import parse_arm
 from evolvent.cli.main import COMMANDS, cli, main
 from evolvent.cli.options import pairs
 from evolvent.recipes.catalogue import settings_of
+from evolvent.run.assemble import SERVICE
 from evolvent.tasks.registry import BUILT_IN, load_task
 
 ROOT = Path(__file__).parents[2]
@@ -50,6 +51,7 @@ def test_a_command_line_is_understood(page: str, line: str, tmp_path: Path, monk
         if ".py" in named or re.fullmatch(r".*-\d+", named):  # a file of the reader's, or a run
             continue
         settings = pairs(given.get("settings", ()), "--set") | (arm.settings if arm else {})
+        settings = {k: v for k, v in settings.items() if not k.startswith(SERVICE)}  # of an endpoint, not of a recipe
         settings_of(named, settings, pairs(given.get("take", ()), "--take"), "tiny")  # all that is set is read
     task = given.get("task") or (given.get("name") if name == "tasks" else None)
     if task and task.partition(":")[0] in BUILT_IN:
