@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from evolvent.cli.table import print_final
 from evolvent.core.errors import UserError
 from evolvent.lineage.runs import read_run
 from evolvent.lineage.store import Store
+from evolvent.run.assemble import assemble
 from evolvent.run.result import Progress, Result
 from evolvent.run.session import Session, begin, resume
 from evolvent.run.spec import RunSpec
@@ -70,8 +72,6 @@ def test_a_search_that_was_stopped_goes_on_as_if_it_had_not_been(tmp_path: Path,
             first.stopping.set()
 
     first.watch = stop
-    from evolvent.run.assemble import assemble
-
     assert first.start(assemble(first.spec)).interrupted
     assert len(read_run(store, "halved").candidates) == 17
     resumed = resume(store, "halved")
@@ -101,6 +101,23 @@ def test_an_evaluator_that_gives_no_number(tmp_path: Path, task: str, value: str
     (tmp_path / "evaluator.py").write_text(f"def evaluate(program_path):\n    return {value}\n")
     with pytest.raises(UserError, match=r"the seed program is not valid \(invalid: .*no finite number"):
         searched(tmp_path / "runs", task)
+
+
+@pytest.mark.parametrize(
+    ("marks", "told"),
+    [("# EVOLVE-BLOCK-START\nx = 1\n", "EVOLVE-BLOCK"), ("x = 1\n# EVOLVE-BLOCK-END\n", "EVOLVE-BLOCK")],
+)
+def test_marks_that_do_not_nest(tmp_path: Path, task: str, marks: str, told: str) -> None:
+    (tmp_path / "first.py").write_text(marks)
+    with pytest.raises(UserError, match=told):
+        searched(tmp_path / "runs", task)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_an_evaluator_that_looks_at_nothing(tmp_path: Path, task: str, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "evaluator.py").write_text("def evaluate(program_path):\n    return 1.0\n")
+    print_final(searched(tmp_path / "runs", task, budget="4 steps"), None)
+    assert "candidates have the value 1: does the evaluator look at the program?" in capsys.readouterr().out
 
 
 def test_the_same_seed_repeats_the_search_and_another_does_not(tmp_path: Path, task: str) -> None:

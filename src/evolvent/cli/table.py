@@ -14,6 +14,8 @@ from evolvent.lineage.descent import descent, valid
 from evolvent.run.session import Result
 from evolvent.run.spec import RunSpec
 
+MANY = 20  # valid candidates, after which it is strange that all have the same value
+
 
 def percent(value: dict[str, float] | list[float]) -> str:
     """`46.2 [41.8, 50.6]`, in per cent."""
@@ -71,6 +73,11 @@ def searched(result: Result) -> str:
         return f"None of {len(result.view.candidates)} candidates is valid."
     first, best = line[0], line[-1]
     count = sum(valid(c) for c in result.view.candidates.values())
+    values = {c["evaluation"]["value"] for c in result.view.candidates.values() if valid(c)}
+    if count >= MANY and len(values) == 1:
+        return (
+            f"All {count} valid candidates have the value {best['value']:.10g}: does the evaluator look at the program?"
+        )
     return (
         f"Best value {best['value']:.10g} (seed program {first['value']:.10g}): candidate {best['uid']} of "
         f"{len(result.view.candidates)}, {count} of them valid, by {best['operator']} in step {best['step']}, "

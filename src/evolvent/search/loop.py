@@ -23,6 +23,7 @@ from evolvent.search.candidate import Candidate
 from evolvent.search.context import ContextRule, alone
 from evolvent.search.normal import tree_hash
 from evolvent.search.parents import ParentRule, uniform
+from evolvent.search.variation.blocks import blocks
 from evolvent.search.variation.syntax import mutate
 from evolvent.tasks.evaluation import invalid
 from evolvent.tasks.program import ProgramTask
@@ -144,7 +145,8 @@ class Evaluate:
     """
 
     def setup(self, role: Role) -> None:
-        """The task must evaluate programs, and there must be a sandbox to do so in: `UserError` otherwise."""
+        """A task of programs, marks in the seed program that nest, and a sandbox that works: `UserError` otherwise."""
+        blocks(programs_of(role).seed_program)
         _ = programs_of(role).sandbox
 
     def __call__(self, groups: Sequence[Group], s: Step) -> None:
