@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evolvent.search.admission import keep_all, top
+from evolvent.core.errors import UserError
+from evolvent.search.admission import crowding, keep_all, pareto, top
 from evolvent.search.candidate import Candidate
+from evolvent.search.normal import similarity
 from evolvent.tasks.evaluation import Evaluation, invalid
 
 
@@ -32,3 +35,78 @@ def test_the_best_are_kept_and_of_equals_the_first(values: list[float | None], s
         members = top(c, members, size=size)
     ranked = sorted((i for i, v in enumerate(values) if v is not None), key=lambda i: (-(values[i] or 0), i))
     assert [c.uid for c in members] == sorted(ranked[:size])
+
+
+PROGRAMS = (
+    "x = 1",
+    "x = 12",
+    "print('a long line, all of words')",
+    "def f(a):\n    return a",
+    "def f(b):\n    return b",
+)
+
+
+def programs(rows: list[tuple[float | None, str]]) -> list[Candidate]:
+    return [Candidate(i, {"program": text}, candidates([value])[0].evaluation) for i, (value, text) in enumerate(rows)]
+
+
+def test_the_most_similar_makes_room() -> None:
+    close, far, newcomer = programs(
+        [(5.0, "def f(a):\n    return a + 1"), (1.0, "x = 'y'"), (4.0, "def f(a):\n    return a")]
+    )
+    assert crowding(newcomer, [close, far], size=2) == [close, far]  # though it is better than the other one
+    equal, better = (Candidate(2, newcomer.payload, Evaluation(v)) for v in (5.0, 6.0))
+    assert crowding(equal, [close, far], size=2) == [close, far]
+    assert crowding(better, [close, far], size=2) == [far, better]
+    assert crowding(newcomer, [close, far], size=3) == [close, far, newcomer]
+
+
+@given(
+    st.lists(st.tuples(st.none() | st.integers(0, 5).map(float), st.sampled_from(PROGRAMS)), max_size=12),
+    st.integers(1, 4),
+)
+def test_crowding(rows: list[tuple[float | None, str]], size: int) -> None:
+    members: list[Candidate] = []
+    wanted: list[int] = []
+    for i, (value, text) in enumerate(rows):
+        made = programs(rows)[i]
+        members = crowding(made, members, size=size)
+        if value is not None and len(wanted) < size:
+            wanted.append(i)
+        elif value is not None:
+            alike = [similarity(text, rows[k][1]) for k in wanted]
+            rival = wanted[alike.index(max(alike))]
+            if value > (rows[rival][0] or 0.0):
+                wanted.remove(rival)
+                wanted.append(i)
+        assert [c.uid for c in members] == wanted
+
+
+def measured(rows: list[tuple[float, float]]) -> list[Candidate]:
+    return [Candidate(i, {"program": ""}, Evaluation(a, {"seconds": b})) for i, (a, b) in enumerate(rows)]
+
+
+few = st.integers(0, 4).map(float)
+
+
+@given(st.lists(st.tuples(few, few), max_size=12))
+def test_the_pareto_front(rows: list[tuple[float, float]]) -> None:
+    members: list[Candidate] = []
+    for c in measured(rows):
+        members = pareto(c, members, metrics=("value", "-seconds"))
+    wanted = [
+        i
+        for i, (a, b) in enumerate(rows)
+        if (a, b) not in rows[:i] and not any(x >= a and y <= b and (x, y) != (a, b) for x, y in rows)
+    ]
+    assert [c.uid for c in members] == wanted
+
+
+def test_a_metric_that_is_not_there() -> None:
+    seed, more = measured([(1.0, 2.0), (5.0, 1.0)])
+    lacking = Candidate(1, {"program": ""}, Evaluation(5.0))
+    assert pareto(lacking, [seed], metrics=("value", "-seconds")) == [seed, lacking]
+    assert pareto(more, [seed, lacking], metrics=("value", "-seconds")) == [more]
+    assert pareto(candidates([None])[0], [seed], metrics=("value",)) == [seed]
+    with pytest.raises(UserError, match="unknown metric `-second`.*the seed program has seconds, value"):
+        pareto(seed, [], metrics=("value", "-second"))

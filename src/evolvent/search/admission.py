@@ -34,8 +34,8 @@ def top(candidate: Candidate, members: list[Candidate], *, size: int = 40) -> li
 def crowding(candidate: Candidate, members: list[Candidate], *, size: int = 40) -> list[Candidate]:
     """Once there are `size` members, a newcomer takes the place of the most similar one, if it is strictly better.
 
-    The archive strategy `crowding` of ShinkaEvolve (its code; arXiv 2509.19349), with the cosine of the programs' n-grams
-    in the place of embeddings. There equals are told apart by the mean of their other metrics, then the newer one wins.
+    The archive strategy `crowding` of ShinkaEvolve's code (arXiv 2509.19349), with the cosine of the programs' n-grams
+    in the place of embeddings. There the mean of the other metrics decides between equals, then the newer one wins.
     """
     if not candidate.valid:
         return members
@@ -49,13 +49,16 @@ def pareto(candidate: Candidate, members: list[Candidate], *, metrics: tuple[str
     """Who is not dominated: nobody else is at least as good in all of the `metrics` and better in one.
 
     A metric is one of the evaluator's, or `value`; more is better, and with a minus before its name less is. Of those
-    that are equal in all of them the first one stays. A candidate without one of them is the worst there.
+    that are equal in all of them the first one stays. Who lacks one of them is the worst there; the seed program must
+    have all: `UserError` otherwise.
     """
     if not candidate.valid:
         return members
     new, old = scores(candidate, metrics), [scores(c, metrics) for c in members]
-    if not any(np.isfinite(new)):
-        raise unknown("metric", metrics[0], sorted(candidate.evaluation.metrics), "the evaluator gave none of these")
+    for name, score in zip(metrics, new, strict=True):
+        if not members and score == -np.inf:
+            choices = sorted({"value", *candidate.evaluation.metrics})
+            raise unknown("metric", name, choices, f"the seed program has {', '.join(choices)}")
     if any((score >= new).all() for score in old):
         return members
     return [*(c for c, score in zip(members, old, strict=True) if not (new >= score).all()), candidate]
@@ -63,6 +66,6 @@ def pareto(candidate: Candidate, members: list[Candidate], *, metrics: tuple[str
 
 def scores(candidate: Candidate, metrics: tuple[str, ...]) -> Float[np.ndarray, " metrics"]:
     """A candidate's metrics, turned so that more is better; -inf for what it has not got."""
-    found = {"value": candidate.value, **candidate.evaluation.metrics}
+    found = {**candidate.evaluation.metrics, "value": candidate.value}
     signs = [(-1.0, name[1:]) if name.startswith("-") else (1.0, name) for name in metrics]
     return np.array([sign * found[name] if name in found else -np.inf for sign, name in signs])

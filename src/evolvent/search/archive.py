@@ -47,7 +47,7 @@ class Archive:
                 "there is nothing to vary; mend it, or its evaluator"
             )
         counts = np.array([self.children[c.uid] for c in self.members], float)
-        return Pool(self.members, counts, self.history[0], self.history[-1])
+        return Pool(self.members, counts, self.history[0], self.history[-1], self.history)
 
     def __call__(self, s: Step) -> list[Change]:
         """Add what the step has evaluated, in its order."""

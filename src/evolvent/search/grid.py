@@ -30,13 +30,14 @@ def map_elites(
 
         cell = min(bins - 1, floor(bins (x - min) / (max - min))) in each dimension, with 0.5 for x where max = min
 
-    The grid of OpenEvolve (MAP-Elites, arXiv 1504.04909). There min and max are over all values ever seen, and who has a
-    place keeps it when they move. Here they are over the members and the candidate, and everybody is placed anew: if two
-    members now share a cell, the better one stays, the first of equals.
+    The grid of OpenEvolve (MAP-Elites, arXiv 1504.04909). There min and max are over all values ever seen, and who has
+    a place keeps it when they move. Here they are over the members and the candidate, and everybody is placed anew: if
+    two members now share a cell, the better one stays, the first of equals. Who lacks a metric has no place.
     """
-    if not candidate.valid:
-        return members
     everybody = [*members, candidate]
+    metrics = [d for d in dimensions if isinstance(d, str) and d in everybody[0].evaluation.metrics]
+    if not candidate.valid or not all(name in candidate.evaluation.metrics for name in metrics):
+        return members
     places = np.stack([placed(values_of(d, everybody), bins) for d in dimensions], axis=1)
     best: dict[tuple[int, ...], Candidate] = {}
     for c, place in zip(everybody, map(tuple, places.tolist()), strict=True):
@@ -55,18 +56,17 @@ def placed(values: Float[np.ndarray, " candidates"], bins: int) -> Int[np.ndarra
 def values_of(dimension: str | Measure, candidates: Sequence[Candidate]) -> Float[np.ndarray, " candidates"]:
     """Of each candidate in one dimension. A metric goes before a measure of the same name, as in OpenEvolve.
 
-    `UserError` if neither is there for all of them.
+    `UserError` if the first candidate has neither.
     """
     if not isinstance(dimension, str):
         return dimension(candidates)
-    if all(dimension in c.evaluation.metrics for c in candidates):
+    metrics = candidates[0].evaluation.metrics
+    if dimension in metrics:
         return np.array([c.evaluation.metrics[dimension] for c in candidates])
     if dimension in MEASURES:
         return MEASURES[dimension](candidates)
-    choices = {*MEASURES, *(name for c in candidates for name in c.evaluation.metrics)} - {dimension}
-    raise unknown(
-        "dimension", dimension, sorted(choices), "a dimension of the grid is a measure, or a metric that all programs get"
-    )
+    choices = sorted({*MEASURES, *metrics})
+    raise unknown("dimension", dimension, choices, f"the seed program can be placed by {', '.join(choices)}")
 
 
 def complexity(candidates: Sequence[Candidate]) -> Float[np.ndarray, " candidates"]:

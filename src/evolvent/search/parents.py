@@ -17,12 +17,13 @@ from evolvent.search.candidate import Candidate
 class Pool(NamedTuple):
     """What a rule chooses from: valid `members` (at least one), in the order in which they were made, and for each how
     many children it has, [members]; `first` is the seed program, `last` the candidate that was evaluated last, valid
-    or not."""
+    or not; `history` has all candidates by uid, for rules that follow lineages."""
 
     members: Sequence[Candidate]
     children: Float[np.ndarray, " members"]
     first: Candidate
     last: Candidate
+    history: Sequence[Candidate] = ()
 
     @property
     def values(self) -> Float[np.ndarray, " members"]:
@@ -95,3 +96,85 @@ def mixed(pool: Pool, rng: np.random.Generator, *, explore: float = 0.2, exploit
         best = sorted(pool.members, key=lambda c: (-c.value, c.uid))[: max(1, len(pool.members) // 10)]
         return best[int(rng.integers(len(best)))]
     return drawn(pool, np.maximum(pool.values, 0.001), rng)
+
+
+def tournament(pool: Pool, rng: np.random.Generator, *, size: int = 2) -> Candidate:
+    """The best of `size` uniform draws with replacement, the first of equals.
+
+    p(rank) = ((n - rank + 1)^size - (n - rank)^size) / n^size  (Goldberg and Deb, 1991).
+    """
+    drawn_ones = [uniform(pool, rng) for _ in range(size)]
+    return max(drawn_ones, key=lambda c: (c.value, -c.uid))
+
+
+def novel_sigmoid(pool: Pool, rng: np.random.Generator, *, sharpness: float = 10.0, middle: float = 0.5) -> Candidate:
+    """p ~ sigmoid(sharpness (value - middle)) / (1 + children), for values from 0 to 1 (DGM, arXiv 2505.22954).
+
+    All children count, also those that are not valid; the published code counts those in its archive only.
+    """
+    exponent = np.clip(-sharpness * (pool.values - middle), -500, 500)
+    return drawn(pool, 1 / (1 + np.exp(exponent)) / (1 + pool.children), rng)
+
+
+def thompson_clade(pool: Pool, rng: np.random.Generator) -> Candidate:
+    """argmax of theta ~ Beta(1 + S, 1 + F) with the successes and failures of the clade: the member and all its
+    descendants by first parents (HGM, arXiv 2510.21614).
+
+    They are the metrics `successes` and `failures` of each evaluation. A candidate without these is one trial, a
+    success if its value is above its parent's; the seed program then is none. The paper's cool-down is left out. The
+    published code counts at most 10 of a member's own evaluations, passes over those that never succeeded, and adds
+    the descendants' to the member's own for good where it has less than 10.
+    """
+    counts = clade_counts(pool.history or pool.members)
+    trials = np.array([counts[c.uid] for c in pool.members])
+    return pool.members[int(np.argmax(rng.beta(1 + trials[:, 0], 1 + trials[:, 1])))]
+
+
+def clade_counts(history: Sequence[Candidate]) -> dict[int, Float[np.ndarray, " 2"]]:
+    """Successes and failures of everybody's clade, by uid. Parents come before their children."""
+    known = {c.uid: c for c in history}
+    counts = {c.uid: np.array(own_trials(c, known.get(c.parents[0]) if c.parents else None)) for c in history}
+    for c in reversed(history):
+        if c.parents and c.parents[0] in counts:
+            counts[c.parents[0]] += counts[c.uid]
+    return counts
+
+
+def own_trials(candidate: Candidate, parent: Candidate | None) -> tuple[float, float]:
+    """Successes and failures of a candidate alone."""
+    metrics = candidate.evaluation.metrics
+    if "successes" in metrics and "failures" in metrics:
+        return max(metrics["successes"], 0.0), max(metrics["failures"], 0.0)
+    if parent is None:
+        return 0.0, 0.0
+    return (1.0, 0.0) if candidate.value > parent.value else (0.0, 1.0)
+
+
+INSTANCE = "instance/"
+
+
+def instance_pareto(pool: Pool, rng: np.random.Generator) -> Candidate:
+    """p ~ number of instances where the member is best, without members that another one dominates (GEPA, arXiv
+    2507.19457, algorithm 2).
+
+    The values of instances are the metrics `instance/...`; who lacks one is not best there. Without any, the value is
+    the only instance. Dominated is who has a rival at least as good in all instances and better in one; the published
+    code also drops, from the worst mean up, who shares each instance where it is best with another one that is left.
+    """
+    scores = instance_scores(pool)
+    best = np.isfinite(scores) & (scores == scores.max(axis=0))
+    front = np.flatnonzero(best.any(axis=1))  # who is nowhere best is not drawn, and need not be looked at
+    rivals = scores[front]
+    dominated = np.array([((rivals >= row).all(axis=1) & (rivals > row).any(axis=1)).any() for row in rivals])
+    weights = np.zeros(len(scores))
+    weights[front] = np.where(dominated, 0, best[front].sum(axis=1))
+    return drawn(pool, weights, rng)
+
+
+def instance_scores(pool: Pool) -> Float[np.ndarray, "members instances"]:
+    """The value of each member in each instance; -inf where it has none."""
+    metrics = [c.evaluation.metrics for c in pool.members]
+    names = sorted({name for m in metrics for name in m if name.startswith(INSTANCE)})
+    if not names:
+        return pool.values[:, None]
+    return np.array([[m.get(name, -np.inf) for name in names] for m in metrics])

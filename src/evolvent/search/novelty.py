@@ -1,0 +1,31 @@
+"""Novelty: whether a program is worth an evaluation, judged before it gets one.
+
+rule(program, archive) -> bool; a program that does not parse is a SyntaxError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from evolvent.search.archive import Archive
+from evolvent.search.normal import similarity, tree_hash
+
+Novelty = Callable[[str, Archive], bool]
+
+
+def unseen(program: str, archive: Archive) -> bool:
+    """Nobody in the history, valid or not, is the same but for its layout and the names of its local variables.
+
+    ThetaEvolve's penalty for lazy programs asks for the same of its database (level 2, arXiv 2511.23473).
+    """
+    form = tree_hash(program)
+    return all(tree_hash(c.text) != form for c in archive.history)
+
+
+def dissimilar(program: str, archive: Archive, *, threshold: float = 0.99) -> bool:
+    """max similarity(program, member) < threshold (ShinkaEvolve, arXiv 2509.19349).
+
+    Cosines of character n-grams are in the place of embeddings. ShinkaEvolve compares with all programs of the parent's
+    island, not with the members alone, lets pass what is at the threshold, and may ask a model about the rest.
+    """
+    return all(similarity(program, c.text) < threshold for c in archive.members)
