@@ -7,12 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
 from tests.small_model import small_model
 
+from evolvent.core.errors import UserError
 from evolvent.core.loop import System
 from evolvent.core.recipe import REGISTRY, Put, Recipe, show_path
 from evolvent.core.step import Step
 from evolvent.guard.gate import Watch
+from evolvent.guard.sandbox import available
 from evolvent.keep.replay import Replay
 from evolvent.learn.evolution import LowRankES
 from evolvent.learn.policy_gradient import PolicyGradient
@@ -25,6 +28,7 @@ from evolvent.recipes.profiles import PROFILES
 from evolvent.rollout.prune import Prune
 from evolvent.run.assemble import Assembled, assemble
 from evolvent.run.spec import RunSpec
+from evolvent.search.loop import Parents
 
 TASK = "arith:1x1"
 PROFILES["short"] = {
@@ -37,13 +41,21 @@ PROFILES["short"] = {
     PolicyImprovement: {"window": 1},
     Replay: {"capacity": 4},
     Prune: {"stride": 1, "warmup": 1},
+    Parents: {"children": 3},
 }
+PROGRAMS = "program:circle-packing:4"  # for recipes that search
 # the task that shows what a recipe does, where the usual one does not
 TASKS = {"spear": "calc:1x1", "latr": "arith:1x1,1x1-chain"}
 
 
 def build(composition: str, task: str = "", seed: int = 0, **settings: Any) -> Assembled:
     """A system of small steps. Settings are paths with `__` for the dot: learn__lr=1e-3."""
+    if composition in REGISTRY and REGISTRY[composition].family == "search":
+        task = PROGRAMS
+        try:
+            available()
+        except UserError as reason:
+            pytest.skip(str(reason))
     task = task or TASKS.get(composition, TASK)
     plain = {path.replace("__", "."): value for path, value in settings.items()}
     return assemble(RunSpec(composition, task, small_model(), seed=seed, settings=plain, profile="short"))

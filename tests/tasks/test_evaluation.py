@@ -28,7 +28,7 @@ def test_values(result: Any, value: float) -> None:
 @pytest.mark.parametrize(
     "result",
     [
-        None, True, "2.5", [1.0], {}, math.nan, math.inf, {"combined_score": math.nan, "a": 1.0},
+        None, True, 10**400, "2.5", [1.0], {}, math.nan, math.inf, {"combined_score": math.nan, "a": 1.0},
         {"combined_score": "high"}, {"a": 1.0, "b": math.inf}, {"combined_score": True}, {"error": "it failed"},
     ],
 )  # fmt: skip

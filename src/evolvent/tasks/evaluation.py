@@ -30,9 +30,13 @@ def invalid(feedback: str, status: str = "invalid") -> Evaluation:
 
 def number(value: Any) -> float | None:
     """A finite number, or None: no text, no truth value, no NaN."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value)
+    try:
+        found = float(value)
+    except OverflowError:  # a whole number of hundreds of digits
+        return None
+    return found if math.isfinite(found) else None
 
 
 def read_result(result: Any) -> Evaluation:

@@ -2,4 +2,9 @@
 
 WORLDS = {  # name -> `world(size)`; sizes to try
     "circle-packing": ("evolvent.tasks.worlds.circle_packing:world", "26, 32"),
+    "autocorrelation-1": ("evolvent.tasks.worlds.autocorrelation_1:world", "600, 200"),
+    "autocorrelation-2": ("evolvent.tasks.worlds.autocorrelation_2:world", "50"),
+    "autocorrelation-3": ("evolvent.tasks.worlds.autocorrelation_3:world", "400, 150"),
+    "heilbronn": ("evolvent.tasks.worlds.heilbronn:world", "11"),
+    "overlap": ("evolvent.tasks.worlds.overlap:world", "200, 51"),
 }
