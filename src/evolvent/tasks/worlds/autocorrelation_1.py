@@ -10,15 +10,12 @@ arXiv 1403.7988). The definition: Matolcsi and Vinuesa, arXiv 0907.1379. The see
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-import numpy as np
-
-from evolvent.guard.sandbox import Call, Limits
 from evolvent.tasks.evaluation import Evaluation
-from evolvent.tasks.program import PROGRAM, World
-from evolvent.tasks.worlds.steps import DESCEND, read_scaled, read_size
+from evolvent.tasks.program import World
+from evolvent.tasks.worlds.sized import read_size, sized
+from evolvent.tasks.worlds.steps import CONSTANT_HEIGHTS, DESCEND, LEAST, MOST, judge_constant
 
 GOAL = """Find a step function f >= 0 on [-1/4, 1/4] with {n} equal steps whose autoconvolution f*f has a maximum as
 small as possible for its integral. heights(n, rng) returns the n heights h of the steps, finite, none of them negative;
@@ -31,18 +28,7 @@ from scipy.optimize import minimize
 
 lowest = 0.0
 {DESCEND}
-# EVOLVE-BLOCK-START
-def heights(n, rng):
-    """A constant."""
-    h = np.ones(n)
-    return h
-# EVOLVE-BLOCK-END
-
-
-def run(n, seed):
-    """What is evaluated."""
-    return heights(n, np.random.default_rng(seed))
-'''
+{CONSTANT_HEIGHTS}'''
 
 COMPONENTS = (
     "h = rng.random(n)",
@@ -72,24 +58,10 @@ KNOWN = {  # as values, computed from the published heights
 
 def judge(value: Any, n: int) -> Evaluation:
     """The verdict on n heights."""
-    h = read_scaled(value, n, least=0)
-    if isinstance(h, Evaluation):
-        return h
-    constant = float(2 * n * np.convolve(h, h).max() / math.fsum(h) ** 2)
-    return Evaluation(-constant, {"constant": constant})
+    return judge_constant(value, n, least=0)
 
 
 def world(size: str = "600") -> World:
     """The world of so many steps. `UserError` for a size that is no number in range."""
-    n = read_size("autocorrelation-1", size)
-    return World(
-        name=f"program:autocorrelation-1:{n}",
-        goal=GOAL.format(n=n),
-        seed=SEED,
-        call=lambda text: Call({PROGRAM: text}, "program", "run", (n, 0), seed=0),
-        judge=lambda value: judge(value, n),
-        limits=Limits(seconds=10.0),
-        components=COMPONENTS,
-        preload=("numpy", "scipy.optimize"),
-        known=KNOWN.get(n, ()),
-    )
+    n = read_size("autocorrelation-1", size, LEAST, MOST, "steps")
+    return sized("autocorrelation-1", n, GOAL, SEED, judge, COMPONENTS, KNOWN, seconds=10.0)

@@ -15,17 +15,18 @@ from typing import Any
 
 import numpy as np
 
-from evolvent.guard.sandbox import Call, Limits
 from evolvent.tasks.evaluation import Evaluation
-from evolvent.tasks.program import PROGRAM, World
-from evolvent.tasks.worlds.steps import read_scaled, read_size
+from evolvent.tasks.program import World
+from evolvent.tasks.worlds.sized import read_size, sized
+from evolvent.tasks.worlds.steps import CONSTANT_HEIGHTS, LEAST, MOST, read_scaled
 
 GOAL = """Find a step function f >= 0 with {n} equal steps whose autoconvolution g = f*f makes
 ||g||_2^2 / (||g||_1 ||g||_inf) as large as possible. heights(n, rng) returns the n heights h of the steps, finite, none
 of them negative, not all 0. g is piecewise linear with the values 0, h*h, 0 at equal distances, and its norms are exact
 integrals. The scale of h does not matter."""
 
-SEED = '''"""A step function with a nearly flat autoconvolution."""
+SEED = (
+    '''"""A step function with a nearly flat autoconvolution."""
 
 import numpy as np
 from scipy.optimize import minimize
@@ -62,18 +63,9 @@ def climb(h, steps):
     return best
 
 
-# EVOLVE-BLOCK-START
-def heights(n, rng):
-    """A constant."""
-    h = np.ones(n)
-    return h
-# EVOLVE-BLOCK-END
-
-
-def run(n, seed):
-    """What is evaluated."""
-    return heights(n, np.random.default_rng(seed))
 '''
+    + CONSTANT_HEIGHTS
+)
 
 COMPONENTS = (
     "h = rng.random(n)",
@@ -114,15 +106,5 @@ def judge(value: Any, n: int) -> Evaluation:
 
 def world(size: str = "50") -> World:
     """The world of so many steps. `UserError` for a size that is no number in range."""
-    n = read_size("autocorrelation-2", size)
-    return World(
-        name=f"program:autocorrelation-2:{n}",
-        goal=GOAL.format(n=n),
-        seed=SEED,
-        call=lambda text: Call({PROGRAM: text}, "program", "run", (n, 0), seed=0),
-        judge=lambda value: judge(value, n),
-        limits=Limits(seconds=10.0),
-        components=COMPONENTS,
-        preload=("numpy", "scipy.optimize"),
-        known=KNOWN.get(n, ()),
-    )
+    n = read_size("autocorrelation-2", size, LEAST, MOST, "steps")
+    return sized("autocorrelation-2", n, GOAL, SEED, judge, COMPONENTS, KNOWN, seconds=10.0)

@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from evolvent.core.errors import UserError
-from evolvent.guard.sandbox import Call, Limits
 from evolvent.tasks.evaluation import Evaluation, invalid, number
-from evolvent.tasks.program import PROGRAM, World
+from evolvent.tasks.program import World
+from evolvent.tasks.worlds.sized import read_size, sized
 
 GOAL = """Pack {n} disjoint discs into the unit square so that the sum of their radii is as large as possible.
 pack(n, rng) returns n rows of x, y, r. Discs may touch, but not overlap or leave the square, with no tolerance."""
@@ -123,17 +122,5 @@ def judge(value: Any, n: int) -> Evaluation:
 
 def world(size: str = "26") -> World:
     """The world of so many discs. `UserError` for a size that is no number in range."""
-    if not size.isdecimal() or not LEAST <= int(size) <= MOST:
-        raise UserError(f"circle-packing:{size}: the number of discs goes from {LEAST} to {MOST}, as in 26")
-    n = int(size)
-    return World(
-        name=f"program:circle-packing:{n}",
-        goal=GOAL.format(n=n),
-        seed=SEED,
-        call=lambda text: Call({PROGRAM: text}, "program", "run", (n, 0), seed=0),
-        judge=lambda value: judge(value, n),
-        limits=Limits(seconds=5.0),
-        components=COMPONENTS,
-        preload=("numpy", "scipy.optimize"),
-        known=KNOWN.get(n, ()),
-    )
+    n = read_size("circle-packing", size, LEAST, MOST, "discs")
+    return sized("circle-packing", n, GOAL, SEED, judge, COMPONENTS, KNOWN, seconds=5.0)

@@ -14,10 +14,9 @@ from fractions import Fraction
 from itertools import combinations
 from typing import Any
 
-from evolvent.guard.sandbox import Call, Limits
-from evolvent.tasks.evaluation import Evaluation, invalid
-from evolvent.tasks.program import PROGRAM, World
-from evolvent.tasks.worlds.steps import finite, read_size
+from evolvent.tasks.evaluation import Evaluation, invalid, number
+from evolvent.tasks.program import World
+from evolvent.tasks.worlds.sized import read_size, sized
 
 GOAL = """Place {n} points in the triangle with the corners (0, 0), (1, 0), (0, 1) so that the smallest of the triangles
 that three of the points span is as large as possible. place(n, rng) returns n rows of x, y. Points may lie on the
@@ -115,7 +114,7 @@ def judge(value: Any, n: int) -> Evaluation:
     rows = value if isinstance(value, list) else []
     if len(rows) != n or any(not isinstance(row, list) or len(row) != 2 for row in rows):
         return invalid(f"place({n}, rng) must return {n} rows of two numbers: x, y")
-    if any(finite(x) is None for row in rows for x in row):
+    if any(number(x) is None for row in rows for x in row):
         return invalid("every x and y must be a finite number")
     points = [(Fraction(x), Fraction(y)) for x, y in rows]
     for i, (x, y) in enumerate(points):
@@ -129,14 +128,4 @@ def judge(value: Any, n: int) -> Evaluation:
 def world(size: str = "11") -> World:
     """The world of so many points. `UserError` for a size that is no number in range."""
     n = read_size("heilbronn", size, 3, 24, "points")
-    return World(
-        name=f"program:heilbronn:{n}",
-        goal=GOAL.format(n=n),
-        seed=SEED,
-        call=lambda text: Call({PROGRAM: text}, "program", "run", (n, 0), seed=0),
-        judge=lambda value: judge(value, n),
-        limits=Limits(seconds=5.0),
-        components=COMPONENTS,
-        preload=("numpy", "scipy.optimize"),
-        known=KNOWN.get(n, ()),
-    )
+    return sized("heilbronn", n, GOAL, SEED, judge, COMPONENTS, KNOWN, seconds=5.0)

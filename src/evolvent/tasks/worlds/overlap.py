@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from evolvent.guard.sandbox import Call, Limits
 from evolvent.tasks.evaluation import Evaluation, invalid
-from evolvent.tasks.program import PROGRAM, World
-from evolvent.tasks.worlds.steps import read_heights, read_size
+from evolvent.tasks.program import World
+from evolvent.tasks.worlds.sized import read_size, sized
+from evolvent.tasks.worlds.steps import LEAST, read_heights
 
 GOAL = """Find a step function h on [0, 2] with {n} equal steps, values in [0, 1] and the integral 1 for which the
 largest overlap, max over k of the integral of h(x) (1 - h(x + k)) dx, is as small as possible; 1 - h is 0 elsewhere.
@@ -133,15 +133,5 @@ def judge(value: Any, n: int) -> Evaluation:
 
 def world(size: str = "200") -> World:
     """The world of so many steps. `UserError` for a size that is no number in range."""
-    n = read_size("overlap", size, most=1000)
-    return World(
-        name=f"program:overlap:{n}",
-        goal=GOAL.format(n=n),
-        seed=SEED,
-        call=lambda text: Call({PROGRAM: text}, "program", "run", (n, 0), seed=0),
-        judge=lambda value: judge(value, n),
-        limits=Limits(seconds=20.0),
-        components=COMPONENTS,
-        preload=("numpy", "scipy.optimize"),
-        known=KNOWN.get(n, ()),
-    )
+    n = read_size("overlap", size, LEAST, 1000, "steps")
+    return sized("overlap", n, GOAL, SEED, judge, COMPONENTS, KNOWN, seconds=20.0)

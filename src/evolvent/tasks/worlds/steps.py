@@ -7,10 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from evolvent.core.errors import UserError
 from evolvent.tasks.evaluation import Evaluation, invalid, number
 
 LEAST, MOST = 2, 4096
+
+# The end of seed programs.
+CONSTANT_HEIGHTS = '''# EVOLVE-BLOCK-START
+def heights(n, rng):
+    """A constant."""
+    h = np.ones(n)
+    return h
+# EVOLVE-BLOCK-END
+
+
+def run(n, seed):
+    """What is evaluated."""
+    return heights(n, np.random.default_rng(seed))
+'''
 
 # Part of seed programs, outside the marks. `lowest` is bound before it: 0 where heights may not be negative.
 DESCEND = '''
@@ -51,26 +64,11 @@ def descend(h, steps):
 '''
 
 
-def read_size(name: str, text: str, least: int = LEAST, most: int = MOST, what: str = "steps") -> int:
-    """The size of a world. `UserError` for what is no number in range."""
-    if not text.isdecimal() or not least <= int(text) <= most:
-        raise UserError(f"{name}:{text}: the number of {what} goes from {least} to {most}")
-    return int(text)
-
-
-def finite(value: Any) -> float | None:
-    """A finite number as a float, or None; also for whole numbers beyond every float."""
-    try:
-        return number(value)
-    except OverflowError:
-        return None
-
-
 def read_heights(value: Any, n: int, least: float = -math.inf, most: float = math.inf) -> np.ndarray | Evaluation:
     """n heights, or the verdict on what is not that."""
     if not isinstance(value, list) or len(value) != n:
         return invalid(f"heights({n}, rng) must return {n} numbers")
-    given = [finite(x) for x in value]
+    given = [number(x) for x in value]
     if None in given:
         return invalid(f"height {given.index(None)} is no finite number")
     h = np.array(given, float)
@@ -93,3 +91,12 @@ def read_scaled(value: Any, n: int, least: float = -math.inf) -> np.ndarray | Ev
     if math.fsum(scaled) == 0:
         return invalid("the heights sum to 0")
     return scaled
+
+
+def judge_constant(value: Any, n: int, least: float) -> Evaluation:
+    """The verdict on n heights, none below `least`: 2n max|h*h| / (sum h)^2 is to be small."""
+    h = read_scaled(value, n, least)
+    if isinstance(h, Evaluation):
+        return h
+    constant = float(2 * n * np.abs(np.convolve(h, h)).max() / math.fsum(h) ** 2)
+    return Evaluation(-constant, {"constant": constant})
