@@ -57,6 +57,7 @@ def compare(
     from evolvent.core.recipe import parse_composition
     from evolvent.lineage.runs import read_run, run_names
     from evolvent.recipes import load_all, resolve
+    from evolvent.tasks.evaluation import judges_answers
     from evolvent.tasks.registry import load_task
 
     console = Console(stderr=True, highlight=False)
@@ -75,7 +76,7 @@ def compare(
                 emit(rows) if as_json else print_runs(rows)
                 return
         raise UserError("compare needs --task (or the names of finished runs); `evolvent tasks` lists tasks")
-    if not hasattr(load_task(task), "score"):
+    if not judges_answers(load_task(task)):
         raise UserError(
             f"searches such as those on {task} cannot be compared yet; run each with --seed, and see best.py"
         )

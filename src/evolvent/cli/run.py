@@ -109,7 +109,9 @@ def run(**options: Any) -> int:
         settings |= {"adapter": "Lora", "adapter.rank": options["lora"]}
     take = {**tables.get("take", {}), **pairs(options["take"], "--take")}
     if options["unsafe_no_sandbox"]:
-        os.environ["EVOLVENT_UNSAFE_NO_SANDBOX"] = "1"
+        from evolvent.tasks.program import UNSAFE
+
+        os.environ[UNSAFE] = "1"
     if options["seed_program"]:
         options["task"] = f"program:{options['task']}:{options['seed_program']}"
     chosen = click.get_current_context().get_parameter_source("model")

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 
 from evolvent.core.errors import UserError
 from evolvent.guard.cage import Cage
+from evolvent.guard.worker import packed
 
 STARTUP = 120.0  # seconds that loading the modules may take
 GRACE = 3.0  # seconds that the server has to end by itself
@@ -78,8 +79,7 @@ class Server:
             shutil.rmtree(self.scratch, ignore_errors=True)
 
     def _send(self, frame: dict[str, object]) -> None:
-        body = json.dumps(frame).encode()
-        self.control.sendall(struct.pack(">I", len(body)) + body)
+        self.control.sendall(packed(frame))
 
     def _receive(self) -> dict[str, str]:
         data = b""

@@ -28,6 +28,7 @@ from evolvent.core.errors import UserError
 from evolvent.guard.cage import CAGES, installed
 from evolvent.guard.caged import Server
 from evolvent.guard.inside.watch import Watch
+from evolvent.guard.worker import packed
 
 Status = Literal[
     "ok", "raised", "exited", "crashed", "timeout", "memory", "processes", "output", "unreadable", "lost"
@@ -307,12 +308,6 @@ class Sandbox:
 def lost(reason: str) -> Outcome:
     """The outcome of a call whose server or keeper is gone."""
     return Outcome("lost", error=f"the sandbox lost the call: {reason}")
-
-
-def packed(frame: dict[str, Any]) -> bytes:
-    """Four bytes (the length, big-endian) and JSON."""
-    body = json.dumps(frame).encode()
-    return struct.pack(">I", len(body)) + body
 
 
 def unpacked(answer: bytearray) -> tuple[dict[str, Any], bytes, bytes] | None:

@@ -13,6 +13,7 @@ from evolvent.rollout.sample import opening
 from evolvent.run.assemble import Assembled
 from evolvent.tasks.audit import audit
 from evolvent.tasks.base import SPLITS, Task, distinct, key_of
+from evolvent.tasks.evaluation import judges_answers
 
 PROBLEMS = 24  # that the audit before a run looks at
 NO_PRICES = "no prices are known (an endpoint's: --set engine.prices=0.15,0.60, dollars per million tokens)"
@@ -21,7 +22,7 @@ PROMPTS = 12  # whose length is looked at, of tasks that do not list their probl
 
 def refuse_unsound(task: Task, spec: str) -> None:
     """`UserError` if the audit of the verifier of the task `spec` fails."""
-    if not hasattr(task, "score"):  # nothing is judged that could be right or wrong
+    if not judges_answers(task):  # nothing is judged that could be right or wrong
         return
     report = audit(task, problems=PROBLEMS)
     if report.failed:
@@ -49,7 +50,7 @@ def refuse_changed(task: Task, view: RunView) -> None:
 def refuse_unanswered(assembled: Assembled) -> None:
     """`UserError` if the recipe learns from answers, and the task is to be solved by a program."""
     for role in assembled.system.roles.values():
-        if not hasattr(role.task, "score") and not any(hasattr(part, "journal") for part in role.parts.values()):
+        if not judges_answers(role.task) and not any(hasattr(part, "evaluates") for part in role.parts.values()):
             raise UserError(
                 f"{assembled.spec.recipe} has a model answer problems, and {role.task.name} wants programs; take a "
                 "recipe that searches, such as hill-climbing"

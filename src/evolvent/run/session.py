@@ -47,6 +47,7 @@ from evolvent.run.log import DEFAULT, Log, check_logs, open_logs
 from evolvent.run.pace import Pace
 from evolvent.run.result import Progress, Result, flat
 from evolvent.run.spec import RunSpec
+from evolvent.tasks.evaluation import judges_answers
 
 RESERVED = ("last", "objects")  # names that mean something else
 
@@ -99,7 +100,7 @@ class Session:
                 "the address and put it into the environment variable EVOLVENT_API_KEY"
             )
         if self.final is None:
-            self.final = not is_endpoint(self.spec.model) and hasattr(assembled.task, "score")
+            self.final = not is_endpoint(self.spec.model) and judges_answers(assembled.task)
         self.name = self.name or free_name(self.store, self.spec.recipe, self.spec.task)
         if self.folder.is_dir() and any(p.name != "lock" for p in self.folder.iterdir()):
             raise self._taken()

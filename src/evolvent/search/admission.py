@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from evolvent.core.errors import unknown
-from evolvent.search.candidate import Candidate
+from evolvent.search.candidate import Candidate, ranked
 from evolvent.search.grid import map_elites as map_elites  # so that keep.admit=map_elites finds it
 from evolvent.search.normal import similarity
 
@@ -27,8 +27,7 @@ def top(candidate: Candidate, members: list[Candidate], *, size: int = 40) -> li
     """The best `size`; of equals those who came first. In the order in which they were made."""
     if not candidate.valid:
         return members
-    best = sorted([*members, candidate], key=lambda c: (-c.value, c.uid))[:size]
-    return sorted(best, key=lambda c: c.uid)
+    return sorted(ranked([*members, candidate])[:size], key=lambda c: c.uid)
 
 
 def crowding(candidate: Candidate, members: list[Candidate], *, size: int = 40) -> list[Candidate]:

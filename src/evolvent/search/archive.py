@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from evolvent.core.errors import UserError
-from evolvent.core.records import Change
+from evolvent.core.records import Change, Request
 from evolvent.core.role import Role
 from evolvent.core.step import Step
 from evolvent.search.admission import Admission, keep_all
@@ -36,7 +36,11 @@ class Archive:
     @property
     def best(self) -> Candidate | None:
         """The best valid candidate, the first of equals."""
-        return max((c for c in self.history if c.valid), key=lambda c: (c.value, -c.uid), default=None)
+        return max((c for c in self.history if c.valid), key=lambda c: c.merit, default=None)
+
+    def named(self, request: Request) -> list[Candidate]:
+        """Those that a request uses, the parent first."""
+        return [self.history[int(uid)] for uid in request.uses]
 
     def pool(self) -> Pool:
         """What parent rules choose from. `UserError` if there is nobody."""
@@ -88,7 +92,8 @@ class Archive:
 
     def files(self) -> dict[str, str]:
         """What a run leaves in its folder: the best program."""
-        return {} if self.best is None else {"best.py": self.best.text}
+        best = self.best
+        return {} if best is None else {"best.py": best.text}
 
     def state_dict(self) -> dict[str, Any]:
         """Who may be a parent, and how long the history is; the history itself is in the record."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +45,11 @@ class Candidate:
         """Its value; -inf if it is not valid."""
         return float("-inf") if self.evaluation.value is None else self.evaluation.value
 
+    @property
+    def merit(self) -> tuple[float, int]:
+        """What candidates are ranked by: the value, and of equals the first."""
+        return self.value, -self.uid
+
     def as_dict(self) -> dict[str, Any]:
         """Plain data, for the record."""
         return dataclasses.asdict(self)
@@ -54,3 +59,8 @@ def candidate_of(data: Mapping[str, Any]) -> Candidate:
     """The candidate that `as_dict` wrote down."""
     evaluation = Evaluation(**data["evaluation"])
     return Candidate(**{**data, "evaluation": evaluation, "parents": tuple(data["parents"])})
+
+
+def ranked(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """The best first."""
+    return sorted(candidates, key=lambda c: c.merit, reverse=True)

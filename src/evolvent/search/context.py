@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from evolvent.search.candidate import Candidate
+from evolvent.search.candidate import Candidate, ranked
 from evolvent.search.parents import Pool
 
 ContextRule = Callable[[Candidate, Pool, np.random.Generator], list[Candidate]]
@@ -24,7 +24,7 @@ def best_and_random(
     parent: Candidate, pool: Pool, rng: np.random.Generator, *, best: int = 1, others: int = 1
 ) -> list[Candidate]:
     """The `best` members and some drawn ones, without the parent and without repeats."""
-    ranked = sorted((c for c in pool.members if c.uid != parent.uid), key=lambda c: (-c.value, c.uid))
-    rest = ranked[best:]
+    order = ranked(c for c in pool.members if c.uid != parent.uid)
+    rest = order[best:]
     drawn = rng.permutation(len(rest))[:others].tolist()
-    return [*ranked[:best], *(rest[i] for i in drawn)]
+    return [*order[:best], *(rest[i] for i in drawn)]

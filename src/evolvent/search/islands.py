@@ -12,7 +12,7 @@ from evolvent.core.errors import UserError
 from evolvent.core.records import Change
 from evolvent.core.step import Step
 from evolvent.search.archive import Archive
-from evolvent.search.candidate import Candidate
+from evolvent.search.candidate import Candidate, ranked
 
 
 class Move(NamedTuple):
@@ -35,7 +35,7 @@ def ring(islands: Sequence[Sequence[Candidate]], rng: np.random.Generator, *, sh
     """
     moves = []
     for i, members in enumerate(islands):
-        best = sorted(members, key=lambda c: (-c.value, c.uid))[: max(1, int(len(members) * share))]
+        best = ranked(members)[: max(1, int(len(members) * share))]
         targets = sorted({(i + 1) % len(islands), (i - 1) % len(islands)} - {i})
         moves += [Move(c, i, target) for c in best if c.island == i for target in targets]
     return [m for m in moves if all(m.candidate.payload != c.payload for c in islands[m.target])]
@@ -50,7 +50,7 @@ def scatter(islands: Sequence[Sequence[Candidate]], rng: np.random.Generator, *,
     moves, gone = [], set()
     for i, members in enumerate(islands):
         others = [k for k in range(len(islands)) if k != i]
-        made = sorted((c for c in members if c.parents), key=lambda c: (-c.value, c.uid))[1:]
+        made = ranked(c for c in members if c.parents)[1:]
         count = max(1, int(len(members) * share)) if others else 0
         for place in rng.permutation(len(made))[:count].tolist():
             if made[place].uid not in gone:

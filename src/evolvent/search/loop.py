@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,10 +18,11 @@ from evolvent.core.random import identifiers
 from evolvent.core.records import Group, Request, Trajectory
 from evolvent.core.role import Role
 from evolvent.core.step import Step
-from evolvent.search.archive import Archive, archive_of
+from evolvent.search.archive import archive_of
 from evolvent.search.candidate import Candidate
 from evolvent.search.context import ContextRule, alone
 from evolvent.search.normal import tree_hash
+from evolvent.search.novelty import forms
 from evolvent.search.parents import ParentRule, uniform
 from evolvent.search.variation.blocks import blocks
 from evolvent.search.variation.syntax import mutate
@@ -85,15 +86,14 @@ class Mutate:
     def __call__(self, requests: Sequence[Request], s: Step) -> list[Group]:
         """A group of one for each request; those without a parent are the seed program."""
         archive, task, groups, repeats = archive_of(s.role), programs_of(s.role), [], 0
-        seen = seen_in(archive)
+        seen = forms(archive)
         for place, request in enumerate(requests):
-            made = []
+            if not request.uses:
+                groups.append(Group(request.problem, seeds(request, place, s)))
+                continue
+            made, parents = [], archive.named(request)
             for i, uid in enumerate(identifiers(request.n, s.role.seed, *s.path, s.round, place)):
-                if not request.uses:
-                    made.append(written(uid, request, task.seed_program, "seed"))
-                    continue
                 rng = s.rng("vary", place, i)
-                parents = [archive.history[int(name)] for name in request.uses]
                 for _ in range(self.tries):
                     program, operator = self.vary(parents, task, rng)
                     form = tree_hash(program)
@@ -123,9 +123,10 @@ def programs_of(role: Role) -> ProgramTask:
     )
 
 
-def seen_in(archive: Archive) -> set[str]:
-    """Normal forms of the history."""
-    return {tree_hash(c.text) for c in archive.history}
+def seeds(request: Request, place: int, s: Step) -> list[Trajectory]:
+    """What a request without a parent gets: the seed program."""
+    uids = identifiers(request.n, s.role.seed, *s.path, s.round, place)
+    return [written(uid, request, programs_of(s.role).seed_program, "seed") for uid in uids]
 
 
 def written(uid: int, request: Request, program: str, operator: str) -> Trajectory:
@@ -144,6 +145,8 @@ class Evaluate:
     A program that fails is a finding, and is kept as one; only where the evaluation itself was lost is that an error.
     """
 
+    evaluates: ClassVar = True  # programs, not answers
+
     def setup(self, role: Role) -> None:
         """A task of programs, marks in the seed program that nest, and a sandbox that works: `UserError` otherwise."""
         blocks(programs_of(role).seed_program)
@@ -151,11 +154,12 @@ class Evaluate:
 
     def __call__(self, groups: Sequence[Group], s: Step) -> None:
         """Evaluate what the round has made."""
-        rows = [t for g in groups for t in g.valid]
-        for t in rows:
+        rows = []
+        for t in (t for g in groups for t in g.valid):
             if "unusable" in t.info:
                 t.info["evaluation"] = invalid(t.info["unusable"], "unusable")
-        rows = [t for t in rows if "evaluation" not in t.info]
+            else:
+                rows.append(t)
         begun = time.perf_counter()
         found = programs_of(s.role).evaluate([t.info["program"] for t in rows])
         s.role.ledger.charge(verifier_calls=len(rows), verifier_seconds=time.perf_counter() - begun)

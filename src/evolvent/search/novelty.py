@@ -10,6 +10,12 @@ from collections.abc import Callable
 from evolvent.search.archive import Archive
 from evolvent.search.normal import similarity, tree_hash
 
+
+def forms(archive: Archive) -> set[str]:
+    """Hashes of the normal forms of the history."""
+    return {tree_hash(c.text) for c in archive.history}
+
+
 Novelty = Callable[[str, Archive], bool]
 
 
@@ -18,8 +24,7 @@ def unseen(program: str, archive: Archive) -> bool:
 
     ThetaEvolve's penalty for lazy programs asks for the same of its database (level 2, arXiv 2511.23473).
     """
-    form = tree_hash(program)
-    return all(tree_hash(c.text) != form for c in archive.history)
+    return tree_hash(program) not in forms(archive)
 
 
 def dissimilar(program: str, archive: Archive, *, threshold: float = 0.99) -> bool:

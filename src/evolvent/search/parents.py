@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from evolvent.search.candidate import Candidate
+from evolvent.search.candidate import Candidate, ranked
 
 
 class Pool(NamedTuple):
@@ -41,6 +41,11 @@ def drawn(pool: Pool, weights: Float[np.ndarray, " members"], rng: np.random.Gen
     return pool.members[int(rng.choice(len(pool.members), p=p))]
 
 
+def sigmoid(x: Float[np.ndarray, " members"]) -> Float[np.ndarray, " members"]:
+    """1 / (1 + exp(-x)), never quite 0: who is far below is unlikely, and not impossible."""
+    return 1 / (1 + np.exp(np.clip(-x, -500, 500)))
+
+
 def uniform(pool: Pool, rng: np.random.Generator) -> Candidate:
     """Every member with the same probability."""
     return pool.members[int(rng.integers(len(pool.members)))]
@@ -58,7 +63,7 @@ def latest(pool: Pool, rng: np.random.Generator) -> Candidate:
 
 def elite(pool: Pool, rng: np.random.Generator) -> Candidate:
     """The best member, the first of equals: greedy hill climbing."""
-    return max(pool.members, key=lambda c: (c.value, -c.uid))
+    return max(pool.members, key=lambda c: c.merit)
 
 
 def power_law(pool: Pool, rng: np.random.Generator, *, alpha: float = 1.0) -> Candidate:
@@ -74,8 +79,7 @@ def weighted(pool: Pool, rng: np.random.Generator, *, sharpness: float = 10.0) -
     values = pool.values
     median = np.median(values)
     scale = max(float(np.median(np.abs(values - median))), 1e-6)
-    exponent = np.clip(-sharpness * (values - median) / scale, -500, 500)
-    return drawn(pool, 1 / (1 + np.exp(exponent)) / (1 + pool.children), rng)
+    return drawn(pool, sigmoid(sharpness * (values - median) / scale) / (1 + pool.children), rng)
 
 
 def boltzmann(pool: Pool, rng: np.random.Generator, *, temperature: float = 1.0) -> Candidate:
@@ -93,7 +97,7 @@ def mixed(pool: Pool, rng: np.random.Generator, *, explore: float = 0.2, exploit
     if u < explore:
         return uniform(pool, rng)
     if u < explore + exploit:
-        best = sorted(pool.members, key=lambda c: (-c.value, c.uid))[: max(1, len(pool.members) // 10)]
+        best = ranked(pool.members)[: max(1, len(pool.members) // 10)]
         return best[int(rng.integers(len(best)))]
     return drawn(pool, np.maximum(pool.values, 0.001), rng)
 
@@ -104,7 +108,7 @@ def tournament(pool: Pool, rng: np.random.Generator, *, size: int = 2) -> Candid
     p(rank) = ((n - rank + 1)^size - (n - rank)^size) / n^size  (Goldberg and Deb, 1991).
     """
     drawn_ones = [uniform(pool, rng) for _ in range(size)]
-    return max(drawn_ones, key=lambda c: (c.value, -c.uid))
+    return max(drawn_ones, key=lambda c: c.merit)
 
 
 def novel_sigmoid(pool: Pool, rng: np.random.Generator, *, sharpness: float = 10.0, middle: float = 0.5) -> Candidate:
@@ -112,8 +116,7 @@ def novel_sigmoid(pool: Pool, rng: np.random.Generator, *, sharpness: float = 10
 
     All children count, also those that are not valid; the published code counts those in its archive only.
     """
-    exponent = np.clip(-sharpness * (pool.values - middle), -500, 500)
-    return drawn(pool, 1 / (1 + np.exp(exponent)) / (1 + pool.children), rng)
+    return drawn(pool, sigmoid(sharpness * (pool.values - middle)) / (1 + pool.children), rng)
 
 
 def thompson_clade(pool: Pool, rng: np.random.Generator) -> Candidate:

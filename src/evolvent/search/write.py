@@ -12,18 +12,17 @@ import jinja2
 import numpy as np
 
 from evolvent.core.errors import UserError, unknown
-from evolvent.core.random import identifier
 from evolvent.core.records import Group, Message, Request, Trajectory
 from evolvent.core.step import Step
 from evolvent.rollout.sample import Sample
 from evolvent.search.archive import archive_of
 from evolvent.search.candidate import Candidate
-from evolvent.search.loop import programs_of, written
+from evolvent.search.loop import seeds
+from evolvent.search.variation.blocks import MARK
 from evolvent.search.variation.edits import EditError, apply, parse_diff, rewrite, within
 
 PROMPTS = Path(__file__).with_name("prompts")
 KINDS = ("diff", "rewrite", "cross")
-WHOLE = "# EVOLVE-BLOCK"
 
 
 @dataclass
@@ -76,29 +75,34 @@ class Write:
     def __call__(self, requests: Sequence[Request], s: Step) -> list[Group]:
         """A group for each request; those without a parent are the seed program."""
         archive = archive_of(s.role)
+        groups: list[Group] = []
         jobs: list[Job] = []
         for place, request in enumerate(requests):
-            parents = [archive.history[int(name)] for name in request.uses]
-            for i in range(request.n):
-                rng = s.rng("kind", place, i)
-                jobs.append(Job(place, request, parents, self._kind(parents, rng) if parents else "seed"))
+            if not request.uses:
+                groups.append(Group(request.problem, seeds(request, place, s)))
+                continue
+            groups.append(Group(request.problem, []))
+            parents = archive.named(request)
+            jobs += [
+                Job(groups[-1], request, parents, self._kind(parents, s.rng("kind", place, i)))
+                for i in range(request.n)
+            ]
         asked = unusable = 0
         for attempt in range(self.attempts):
-            open_jobs = [job for job in jobs if job.parents and not job.program]
-            if not open_jobs:
+            unread = [job for job in jobs if job.answer is None or job.error]
+            if not unread:
                 break
             inner = s.child(s.role, s.actors, f"write-{s.round}-{attempt}")
             inner.controls = s.controls
-            for job, t in zip(open_jobs, self._ask(open_jobs, inner), strict=True):
+            for job, t in zip(unread, self._ask(unread, inner), strict=True):
                 asked += 1
                 job.take(t)
                 unusable += bool(job.error)
             s.pending += inner.pending
         s.log("asked", asked)
         s.log("unusable", unusable / max(1, asked))
-        groups = [Group(r.problem, []) for r in requests]
-        for i, job in enumerate(jobs):
-            groups[job.place].trajectories.append(job.finish(identifier(s.role.seed, *s.path, s.round, "seed", i), s))
+        for job in jobs:
+            job.group.trajectories.append(job.finished())
         return groups
 
     def _kind(self, parents: Sequence[Candidate], rng: np.random.Generator) -> str:
@@ -113,7 +117,7 @@ class Write:
         for job in jobs:
             parent, *others = job.parents
             text = self.templates.get_template(f"{job.kind}.md").render(
-                parent=parent, others=others, marked=WHOLE in parent.text, error=job.error
+                parent=parent, others=others, marked=MARK.search(parent.text) is not None, error=job.error
             )
             memory = (Message("system", text.strip()), *job.request.memory)
             asks.append(Request(job.request.problem, 1, memory=memory, uses=job.request.uses))
@@ -122,21 +126,20 @@ class Write:
 
 @dataclass
 class Job:
-    """One candidate to be made: whose change, of which kind, and how far it has come."""
+    """One candidate to be made: in which group, whose change, of which kind, and how far it has come."""
 
-    place: int
+    group: Group
     request: Request
     parents: Sequence[Candidate]
     kind: str
     program: str = ""
-    error: str = ""
+    error: str = ""  # what is wrong with the answer
     answer: Trajectory | None = None
 
     def take(self, t: Trajectory) -> None:
         """Read an answer. A request that failed is an error of the trajectory, and not asked for again here."""
         self.answer, self.error = t, ""
         if t.error is not None:
-            self.program = self.parents[0].text
             return
         before = self.parents[0].text
         try:
@@ -144,18 +147,17 @@ class Job:
                 made = apply(before, parse_diff(t.completion))
             else:
                 made = rewrite(t.completion)
-                made = within(before.strip("\n") + "\n", made) if WHOLE in before else made
+                made = within(before.strip("\n") + "\n", made) if MARK.search(before) else made
             if made == before:
                 raise EditError("the answer changes nothing")
             self.program = made
         except (EditError, UserError) as reason:
             self.error = str(reason)
 
-    def finish(self, uid: int, s: Step) -> Trajectory:
-        """The trajectory, with its program; an answer without one is left with what was wrong."""
-        if self.answer is None:
-            return written(uid, self.request, programs_of(s.role).seed_program, "seed")
+    def finished(self) -> Trajectory:
+        """The last answer, with its program, or with what was wrong."""
+        assert self.answer is not None
         self.answer.info |= {"program": self.program, "operator": self.kind}
-        if not self.program:
+        if self.error:
             self.answer.info["unusable"] = self.error
         return self.answer

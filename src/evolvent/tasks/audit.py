@@ -25,6 +25,7 @@ from evolvent.core.errors import UserError, VerifierError
 from evolvent.core.random import stream
 from evolvent.core.records import Problem
 from evolvent.tasks.base import SPLITS, Attempt, Score, Split, Task, distinct, score_all
+from evolvent.tasks.evaluation import judges_answers
 from evolvent.tasks.probe import FULL, LONG, Sheet, answers, combined, find_golds, turns_of, wrong_answers
 
 Severity = Literal["ok", "warn", "fail", "skipped"]
@@ -90,7 +91,7 @@ class Report:
 
 def audit(task: Task, problems: int = PROBLEMS, seed: int = 0) -> Report:
     """Try the verifier on `problems` problems, fewer if it is slow. `UserError` if the task cannot even draw them."""
-    if not hasattr(task, "score"):
+    if not judges_answers(task):
         raise UserError(f"{task.name} has an evaluator of programs, and no verifier of answers that could be audited")
     begun = time.perf_counter()
     try:

@@ -23,6 +23,11 @@ class Evaluation:
     status: str = "ok"
 
 
+def judges_answers(task: Any) -> bool:
+    """Whether a task has a verifier of answers; a task of programs evaluates these instead."""
+    return hasattr(task, "score")
+
+
 def invalid(feedback: str, status: str = "invalid") -> Evaluation:
     """A verdict on what is not valid, and why."""
     return Evaluation(None, {}, feedback, status)
