@@ -14,7 +14,7 @@ Candidate = Mapping[str, Any]  # as `search.candidate.Candidate.as_dict` wrote i
 
 def valid(candidate: Candidate) -> bool:
     """Whether it has a value."""
-    return candidate["evaluation"]["value"] is not None
+    return candidate["evaluation"]["value"] is not None and candidate["evaluation"].get("complete", True)
 
 
 def best_of(view: RunView) -> Candidate:

@@ -35,8 +35,9 @@ class Archive:
 
     @property
     def best(self) -> Candidate | None:
-        """The best valid candidate, the first of equals."""
-        return max((c for c in self.history if c.valid), key=lambda c: c.merit, default=None)
+        """The best valid candidate that was evaluated wholly, the first of equals."""
+        whole = (c for c in self.history if c.valid and c.evaluation.complete)
+        return max(whole, key=lambda c: c.merit, default=None)
 
     def named(self, request: Request) -> list[Candidate]:
         """Those that a request uses, the parent first."""
@@ -69,7 +70,7 @@ class Archive:
             for parent in made.parents[:1]:
                 self.children[parent] += 1
             self.members = self.admit(made, self.members)
-            if made.valid and (best is None or made.value > best.value):
+            if made.valid and made.evaluation.complete and (best is None or made.value > best.value):
                 best, improved = made, improved + 1
         new = self.history[before:]
         if best is not None:

@@ -46,9 +46,9 @@ class Candidate:
         return float("-inf") if self.evaluation.value is None else self.evaluation.value
 
     @property
-    def merit(self) -> tuple[float, int]:
-        """What candidates are ranked by: the value, and of equals the first."""
-        return self.value, -self.uid
+    def merit(self) -> tuple[bool, float, int]:
+        """What candidates are ranked by: evaluated wholly or not, then the value; of equals the first is best."""
+        return self.evaluation.complete, self.value, -self.uid
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, for the record."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,9 +24,10 @@ from evolvent.search.context import ContextRule, alone
 from evolvent.search.normal import tree_hash
 from evolvent.search.novelty import forms
 from evolvent.search.parents import ParentRule, uniform
+from evolvent.search.stages import Promote, everybody
 from evolvent.search.variation.blocks import blocks
 from evolvent.search.variation.syntax import mutate
-from evolvent.tasks.evaluation import invalid
+from evolvent.tasks.evaluation import INSTANCE, invalid, pooled
 from evolvent.tasks.program import ProgramTask
 
 
@@ -138,13 +139,22 @@ def written(uid: int, request: Request, program: str, operator: str) -> Trajecto
     )  # fmt: skip
 
 
+Plan = Sequence[Sequence[str]]  # of each stage the names of the instances, or of the stage itself
+
+
 @dataclass
 class Evaluate:
     """Judge: the task evaluates every program; a valid one's value is its reward `value`.
 
     A program that fails is a finding, and is kept as one; only where the evaluation itself was lost is that an error.
+    Where the world has stages, `promote` may end the evaluation after each of them. A trajectory's `instances` say
+    which instances of the world it is evaluated on; without, those of the split `train`.
+
+    Metrics: `stages`, the mean number that candidates have been through, where there is more than one. An evaluation of
+    the budget is that of one program on one instance, or on a world that is one whole.
     """
 
+    promote: Promote = everybody
     evaluates: ClassVar = True  # programs, not answers
 
     def setup(self, role: Role) -> None:
@@ -154,19 +164,41 @@ class Evaluate:
 
     def __call__(self, groups: Sequence[Group], s: Step) -> None:
         """Evaluate what the round has made."""
-        rows = []
+        task, rows = programs_of(s.role), []
+        whole = task.instances("train")
         for t in (t for g in groups for t in g.valid):
             if "unusable" in t.info:
                 t.info["evaluation"] = invalid(t.info["unusable"], "unusable")
             else:
                 rows.append(t)
-        begun = time.perf_counter()
-        found = programs_of(s.role).evaluate([t.info["program"] for t in rows])
-        s.role.ledger.charge(verifier_calls=len(rows), verifier_seconds=time.perf_counter() - begun)
-        for t, evaluation in zip(rows, found, strict=True):
+        stages = task.world.stages if self.promote is not everybody else ()
+        plans = [(t.info["instances"],) if "instances" in t.info else stages or (whole,) for t in rows]
+        stage, rest = 0, list(zip(rows, plans, strict=True))
+        while rest:
+            self._stage(stage, rest, s)
+            stage += 1
+            rest = [(t, plan) for t, plan in rest if stage < len(plan) and self._goes_on(t, stage, s)]
+        if len(stages) > 1 and rows:
+            s.log("stages", float(np.mean([t.info["stages"] for t in rows])))
+        for t in rows:
+            if t.error is None and (value := t.info["evaluation"].value) is not None:
+                t.reward("value", value, s.role.task.name)
+
+    def _stage(self, stage: int, rest: Sequence[tuple[Trajectory, Plan]], s: Step) -> None:
+        task = programs_of(s.role)
+        whole, begun = set(task.instances("train")), time.perf_counter()
+        found = task.evaluate([t.info["program"] for t, _ in rest], [plan[stage] for _, plan in rest])
+        calls = sum(len(plan[stage]) for _, plan in rest) if whole else len(rest) * (stage == 0)
+        s.role.ledger.charge(verifier_calls=calls, verifier_seconds=time.perf_counter() - begun)
+        for (t, plan), evaluation in zip(rest, found, strict=True):
+            t.info["stages"] = stage + 1
             if evaluation.status == "lost":
                 t.error = f"evaluator: {evaluation.feedback}"
                 continue
-            t.info["evaluation"] = evaluation
-            if evaluation.value is not None:
-                t.reward("value", evaluation.value, s.role.task.name)
+            made = pooled(t.info.get("evaluation"), evaluation)
+            covered = {name.removeprefix(INSTANCE) for name in made.metrics}
+            complete = whole <= covered if whole else stage == len(plan) - 1
+            t.info["evaluation"] = replace(made, complete=complete)
+
+    def _goes_on(self, t: Trajectory, stage: int, s: Step) -> bool:
+        return t.error is None and self.promote(t.info["evaluation"], stage, archive_of(s.role))

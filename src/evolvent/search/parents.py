@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from evolvent.search.candidate import Candidate, ranked
+from evolvent.tasks.evaluation import INSTANCE
 
 
 class Pool(NamedTuple):
@@ -151,9 +152,6 @@ def own_trials(candidate: Candidate, parent: Candidate | None) -> tuple[float, f
     if parent is None:
         return 0.0, 0.0
     return (1.0, 0.0) if candidate.value > parent.value else (0.0, 1.0)
-
-
-INSTANCE = "instance/"
 
 
 def instance_pareto(pool: Pool, rng: np.random.Generator) -> Candidate:

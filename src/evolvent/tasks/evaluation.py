@@ -15,12 +15,14 @@ class Evaluation:
     metrics   whatever else it measured, by name
     feedback  text for whoever varies the candidate next: why it is invalid, what went wrong
     status    `ok`, or how running it ended (see `guard.sandbox.Outcome`), or `invalid` for a wrong result
+    complete  whether all that there is to evaluate has been: every instance, every stage
     """
 
     value: float | None
     metrics: Mapping[str, float] = field(default_factory=dict)
     feedback: str = ""
     status: str = "ok"
+    complete: bool = True
 
 
 def judges_answers(task: Any) -> bool:
@@ -31,6 +33,33 @@ def judges_answers(task: Any) -> bool:
 def invalid(feedback: str, status: str = "invalid") -> Evaluation:
     """A verdict on what is not valid, and why."""
     return Evaluation(None, {}, feedback, status)
+
+
+INSTANCE = "instance/"  # before the name of an instance of a world, in the metrics
+
+
+def over_instances(values: Mapping[str, float], metrics: Mapping[str, float] | None = None) -> Evaluation:
+    """The verdict of a world of instances: the value of each, by name; their mean is the value."""
+    named = {f"{INSTANCE}{name}": value for name, value in values.items()}
+    return Evaluation(sum(values.values()) / len(values), {**(metrics or {}), **named})
+
+
+def pooled(earlier: Evaluation | None, later: Evaluation) -> Evaluation:
+    """Both verdicts on one candidate as one: the mean over all instances, else what all numbers together give.
+
+    What went wrong later is wrong; of a metric that both have the later number counts, as in OpenEvolve's cascade.
+    """
+    if earlier is None:
+        return later
+    metrics = {**earlier.metrics, **later.metrics}
+    feedback = "\n".join(text for text in (earlier.feedback, later.feedback) if text)
+    if earlier.value is None or later.value is None:
+        last = earlier if earlier.value is None else later
+        return Evaluation(None, metrics, feedback, last.status, later.complete)
+    values = [value for name, value in metrics.items() if name.startswith(INSTANCE)]
+    whole = read_result(metrics).value if metrics else later.value
+    value = sum(values) / len(values) if values else whole
+    return Evaluation(value, metrics, feedback, later.status, later.complete)
 
 
 def number(value: Any) -> float | None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -31,6 +31,7 @@ from evolvent.tasks.worlds import WORLDS
 PROGRAM = "program.py"
 UNSAFE = "EVOLVENT_UNSAFE_NO_SANDBOX"  # what --unsafe-no-sandbox sets
 FILES = re.compile(r"(.+\.py):(.+\.py)")
+STAGES = ("stage1", "stage2", "stage3")  # of an evaluator: OpenEvolve's evaluate_stage1 and so on
 EXAMPLE = "evolvent run random-search --task program:evaluator.py:program.py"
 
 
@@ -41,8 +42,10 @@ class World:
     name      as on the command line
     goal      what a program is to do, for whoever writes one
     seed      the program that a search begins with
-    call      how a program is run: its text -> the call
-    judge     what came back, if the run was in order -> the verdict
+    call      how a program is run: its text, and names of instances or stages -> the call
+    judge     what came back, if the run was in order, and the same names -> the verdict
+    instances what a value is the mean over, by split; none: the world is one whole, and names are always empty
+    stages    groups of names, the cheapest first, for recipes that stop early with what is bad
     components  statements and expressions that operators may build from
     preload   modules that the sandbox has ready
     known     best known values: (value, who, when)
@@ -51,8 +54,10 @@ class World:
     name: str
     goal: str
     seed: str
-    call: Callable[[str], Call]
-    judge: Callable[[Any], Evaluation]
+    call: Callable[[str, Sequence[str]], Call]
+    judge: Callable[[Any, Sequence[str]], Evaluation]
+    instances: Mapping[Split, tuple[str, ...]] = field(default_factory=dict)
+    stages: tuple[tuple[str, ...], ...] = ()
     limits: Limits = field(default_factory=Limits)
     components: tuple[str, ...] = ()
     preload: tuple[str, ...] = ("numpy",)
@@ -85,19 +90,28 @@ class ProgramTask:
         """No program is known to be right."""
         return None
 
-    def evaluate(self, programs: Sequence[str]) -> list[Evaluation]:
-        """Verdicts, in the order of the programs. What cannot be read as Python is not run."""
+    def instances(self, split: Split) -> tuple[str, ...]:
+        """Names of the instances of a split; none where the world is one whole."""
+        return tuple(self.world.instances.get(split, ()))
+
+    def evaluate(self, programs: Sequence[str], names: Sequence[Sequence[str]] | None = None) -> list[Evaluation]:
+        """Verdicts, in the order of the programs. What cannot be read as Python is not run.
+
+        `names` has for each program the instances or the stage that it is evaluated on; without, all of `train`.
+        """
+        asked = [tuple(self.instances("train")) for _ in programs] if names is None else [tuple(n) for n in names]
         verdicts: list[Evaluation | None] = [unreadable(program) for program in programs]
         todo = [i for i, verdict in enumerate(verdicts) if verdict is None]
-        outcomes = self.sandbox.run([self.world.call(programs[i]) for i in todo], self.world.limits) if todo else []
+        calls = [self.world.call(programs[i], asked[i]) for i in todo]
+        outcomes = self.sandbox.run(calls, self.world.limits) if todo else []
         for i, outcome in zip(todo, outcomes, strict=True):
-            verdicts[i] = self._verdict(outcome)
+            verdicts[i] = self._verdict(outcome, asked[i])
         return [v for v in verdicts if v is not None]
 
-    def _verdict(self, outcome: Outcome) -> Evaluation:
+    def _verdict(self, outcome: Outcome, names: Sequence[str]) -> Evaluation:
         if outcome.status != "ok":
             return invalid(outcome.error or outcome.status, outcome.status)
-        return self.world.judge(outcome.value)
+        return self.world.judge(outcome.value, names)
 
 
 def unreadable(program: str) -> Evaluation | None:
@@ -126,16 +140,20 @@ def load(rest: str) -> ProgramTask:
     for path, text in ((evaluator, code), (program, seed)):
         if verdict := unreadable(text):
             raise UserError(f"{path} is not Python: {verdict.feedback}")
-    if not any(isinstance(n, ast.FunctionDef) and n.name == "evaluate" for n in ast.parse(code).body):
+    functions = {n.name for n in ast.parse(code).body if isinstance(n, ast.FunctionDef)}
+    if "evaluate" not in functions:
         raise UserError(f"{evaluator} has no function evaluate(program_path); it should return a dict of numbers")
     return ProgramTask(
         World(
             f"program:{rest}",
             f"Improve the program. {evaluator.name} evaluates it:\n\n{code}",
             seed,
-            lambda text: Call({evaluator.name: code, PROGRAM: text}, evaluator.stem, "evaluate", (PROGRAM,)),
-            read_result,
-            Limits(seconds=60.0),
+            lambda text, names: Call(
+                {evaluator.name: code, PROGRAM: text}, evaluator.stem, "_".join(["evaluate", *names]), (PROGRAM,)
+            ),
+            lambda value, names: read_result(value),
+            stages=tuple((name,) for name in STAGES if f"evaluate_{name}" in functions),
+            limits=Limits(seconds=60.0),
             preload=preloaded(code + "\n" + seed),
         )
     )
