@@ -15,7 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evolvent.lineage import pack
-from evolvent.search.choice import AsymmetricUCB, Choice, Thompson, Uniform, gain
+from evolvent.search.candidate import Candidate
+from evolvent.search.choice import AsymmetricUCB, Choice, Thompson, Uniform, gain, outcomes
+from evolvent.tasks.evaluation import Evaluation
 
 ARMS = ("a", "b", "c")
 KINDS: tuple[Any, ...] = (Uniform, Thompson, AsymmetricUCB, partial(AsymmetricUCB, frugality=0.9, cost_bonus=1.0))
@@ -173,3 +175,12 @@ def test_a_choice_that_was_saved_goes_on_as_if_it_had_not_been(
             assert first.chances().tolist() == second.chances().tolist()
         first.update(*row)
         second.update(*row)
+
+
+def test_outcomes_are_gains_over_parent_and_seed_program() -> None:
+    def made(uid: int, value: float | None, *parents: int) -> Candidate:
+        return Candidate(uid, {"program": ""}, Evaluation(value), parents)
+
+    history = [made(0, 1.0), made(1, None, 0), made(2, 3.0, 0), made(3, 2.0, 2), made(4, 3.5, 3), made(5, -1.0, 0)]
+    assert [(c.uid, reward) for c, reward in outcomes(history, 1)] == [(1, 0), (2, 2.0), (3, 0), (4, 1.5), (5, 0)]
+    assert [c.uid for c, _ in outcomes(history, 4)] == [4, 5]

@@ -65,6 +65,7 @@ class Archive:
                 tuple(map(int, t.uses)),
                 t.info["operator"],
                 s.t,
+                notes=t.info.get("notes", {}),
             )
             self.history.append(made)
             for parent in made.parents[:1]:

@@ -20,6 +20,7 @@ class Candidate:
     payload   named texts; a single program is called `program`
     parents   uids, the one that was varied first
     operator  what made it; `seed` for the one that the user gave
+    notes     what else is to be known of how it was made: the model that wrote it, a plan, a lesson
     """
 
     uid: int
@@ -29,6 +30,7 @@ class Candidate:
     operator: str = "seed"
     step: int = 0
     island: int = 0
+    notes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     @property
     def text(self) -> str:

@@ -7,19 +7,24 @@ Several may be chosen before the first of them is updated.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 from jaxtyping import Float
 
+from evolvent.search.candidate import Candidate
+
 Chances = Float[np.ndarray, " arms"]
 
 
 class Choice(Protocol):
-    """Which arm is next."""
+    """Which arm is next. `begin` says between which, and forgets everything."""
 
+    arms: Sequence[str]
+
+    def begin(self, arms: Sequence[str]) -> None: ...
     def choose(self, rng: np.random.Generator) -> str: ...
     def update(self, arm: str, reward: float, cost: float | None = None) -> None: ...
     def state_dict(self) -> dict[str, Any]: ...
@@ -34,11 +39,23 @@ def gain(value: float | None, parent: float, baseline: float = float("-inf")) ->
     return 0.0 if value is None else max(value - max(parent, baseline), 0.0)
 
 
+def outcomes(history: Sequence[Candidate], start: int) -> Iterator[tuple[Candidate, float]]:
+    """Candidates from number `start` on that have a parent, with their gain over it and the seed program."""
+    first = history[0].value if history and history[0].valid else 0.0
+    for c in history[start:]:
+        if c.parents:
+            yield c, gain(c.evaluation.value, history[c.parents[0]].value, first)
+
+
 @dataclass
 class Uniform:
     """Every arm with the same probability, whatever comes of it."""
 
-    arms: Sequence[str]
+    arms: Sequence[str] = ()
+
+    def begin(self, arms: Sequence[str]) -> None:
+        """Between these."""
+        self.arms = tuple(arms)
 
     def choose(self, rng: np.random.Generator) -> str:
         """Any arm."""
@@ -65,12 +82,17 @@ class Thompson:
     spreads a share epsilon over the arms that were not drawn.
     """
 
-    arms: Sequence[str]
+    arms: Sequence[str] = ()
     decay: float = 0.95
     trials: Float[np.ndarray, "arms 2"] = field(init=False)  # successes and failures
 
     def __post_init__(self) -> None:
         self.trials = np.zeros((len(self.arms), 2))
+
+    def begin(self, arms: Sequence[str]) -> None:
+        """Between these, of which nothing is known."""
+        self.arms = tuple(arms)
+        self.__post_init__()
 
     def choose(self, rng: np.random.Generator) -> str:
         """The arm with the largest draw."""
@@ -108,7 +130,7 @@ class AsymmetricUCB:
     cost ratio comes to: the percentile that it is relative to cancels. Its runner has k = 0.5.
     """
 
-    arms: Sequence[str]
+    arms: Sequence[str] = ()
     c: float = 1.0
     epsilon: float = 0.2
     decay: float = 0.95
@@ -127,6 +149,11 @@ class AsymmetricUCB:
         self.chosen, self.updated, self.weight = np.zeros(n), np.zeros(n), np.zeros(n)
         self.log_sum, self.costs = np.full(n, -np.inf), np.zeros((n, 2))
         self.cost_range = np.array([np.inf, -np.inf])
+
+    def begin(self, arms: Sequence[str]) -> None:
+        """Between these, of which nothing is known."""
+        self.arms = tuple(arms)
+        self.__post_init__()
 
     def choose(self, rng: np.random.Generator) -> str:
         """An arm, which counts as tried from now on."""

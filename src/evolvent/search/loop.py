@@ -7,9 +7,9 @@ operator may look at, a trajectory's `info` holds the program, its operator and 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,14 +19,10 @@ from evolvent.core.records import Group, Request, Trajectory
 from evolvent.core.role import Role
 from evolvent.core.step import Step
 from evolvent.search.archive import archive_of
-from evolvent.search.candidate import Candidate
 from evolvent.search.context import ContextRule, alone
-from evolvent.search.normal import tree_hash
-from evolvent.search.novelty import forms
 from evolvent.search.parents import ParentRule, uniform
 from evolvent.search.stages import Promote, everybody
 from evolvent.search.variation.blocks import blocks
-from evolvent.search.variation.syntax import mutate
 from evolvent.tasks.evaluation import INSTANCE, invalid, pooled
 from evolvent.tasks.program import ProgramTask
 
@@ -62,56 +58,6 @@ class Parents:
         """At least one child."""
         if self.children < 1:
             raise UserError(f"propose.children must be at least 1, got {self.children}")
-
-
-Vary = Callable[[Sequence[Candidate], Any, np.random.Generator], tuple[str, str]]
-
-
-def syntax(parents: Sequence[Candidate], task: Any, rng: np.random.Generator) -> tuple[str, str]:
-    """Program and operator: a change of the first one's syntax tree, perhaps with pieces of the others."""
-    made = mutate(parents[0].text, rng, [p.text for p in parents[1:]], task.components)
-    return made.source, made.operator
-
-
-@dataclass
-class Mutate:
-    """Roll out: vary the parent by rules, without a model.
-
-    A program that was seen before, whatever its layout and its names, is varied anew, up to `tries` times; then it is
-    evaluated again. Metric `repeats`: the share of the step's programs that are not new.
-    """
-
-    vary: Vary = syntax
-    tries: int = 5
-
-    def __call__(self, requests: Sequence[Request], s: Step) -> list[Group]:
-        """A group of one for each request; those without a parent are the seed program."""
-        archive, task, groups, repeats = archive_of(s.role), programs_of(s.role), [], 0
-        seen = forms(archive)
-        for place, request in enumerate(requests):
-            if not request.uses:
-                groups.append(Group(request.problem, seeds(request, place, s)))
-                continue
-            made, parents = [], archive.named(request)
-            for i, uid in enumerate(identifiers(request.n, s.role.seed, *s.path, s.round, place)):
-                rng = s.rng("vary", place, i)
-                for _ in range(self.tries):
-                    program, operator = self.vary(parents, task, rng)
-                    form = tree_hash(program)
-                    if form not in seen:
-                        break
-                else:
-                    repeats += 1
-                seen.add(form)
-                made.append(written(uid, request, program, operator))
-            groups.append(Group(request.problem, made))
-        s.log("repeats", repeats / max(1, sum(r.n for r in requests)))
-        return groups
-
-    def check(self, system: object) -> None:
-        """At least one try."""
-        if self.tries < 1:
-            raise UserError(f"rollout.tries must be at least 1, got {self.tries}")
 
 
 def programs_of(role: Role) -> ProgramTask:

@@ -19,6 +19,11 @@ def forms(archive: Archive) -> set[str]:
 Novelty = Callable[[str, Archive], bool]
 
 
+def anything(program: str, archive: Archive) -> bool:
+    """No rule."""
+    return True
+
+
 def unseen(program: str, archive: Archive) -> bool:
     """Nobody in the history, valid or not, is the same but for its layout and the names of its local variables.
 
