@@ -17,12 +17,15 @@ from evolvent.core.step import Step
 from evolvent.rollout.sample import Sample
 from evolvent.search.archive import archive_of
 from evolvent.search.candidate import Candidate
+from evolvent.search.ensemble import Ensemble
 from evolvent.search.loop import seeds
+from evolvent.search.novelty import Novelty, anything
 from evolvent.search.variation.blocks import MARK
 from evolvent.search.variation.edits import EditError, apply, parse_diff, rewrite, within
 
 PROMPTS = Path(__file__).with_name("prompts")
 KINDS = ("diff", "rewrite", "cross")
+FAMILIAR = "the program is nearly the same as an earlier one; make one that differs in what it does"
 
 
 @dataclass
@@ -31,13 +34,17 @@ class Write:
     context lays beside it (ShinkaEvolve's, arXiv 2509.19349); without anything beside it a crossover is a rewrite.
 
     An answer that cannot be used is asked for again, with what was wrong, up to `attempts` times in all. The last one
-    counts as a candidate that is not valid: it was paid for. Metrics: `asked` (answers), `unusable` (share of them).
+    counts as a candidate that is not valid: it was paid for. So is a program that `novel` rejects, and the last one is
+    evaluated all the same. Metrics: `asked` (answers), `unusable` and `rejected` (shares of them).
 
+    ensemble the models that are asked
     prompts  folder with prompts of your own, by the names of those in `search/prompts`, which fill in what is missing
     """
 
     kinds: Mapping[str, float] = field(default_factory=lambda: {"diff": 0.6, "rewrite": 0.3, "cross": 0.1})
     attempts: int = 3
+    novel: Novelty = anything
+    ensemble: Any = Ensemble
     prompts: str = ""
     inner: Any = Sample
 
@@ -75,6 +82,7 @@ class Write:
     def __call__(self, requests: Sequence[Request], s: Step) -> list[Group]:
         """A group for each request; those without a parent are the seed program."""
         archive = archive_of(s.role)
+        self.ensemble.learn(archive)
         groups: list[Group] = []
         jobs: list[Job] = []
         for place, request in enumerate(requests):
@@ -83,26 +91,29 @@ class Write:
                 continue
             groups.append(Group(request.problem, []))
             parents = archive.named(request)
-            jobs += [
-                Job(groups[-1], request, parents, self._kind(parents, s.rng("kind", place, i)))
-                for i in range(request.n)
-            ]
-        asked = unusable = 0
+            for i in range(request.n):
+                kind, model = self._kind(parents, s.rng("kind", place, i)), self.ensemble.pick(s.rng("model", place, i))
+                jobs.append(Job(groups[-1], request, parents, kind, model))
+        asked = unusable = rejected = 0
         for attempt in range(self.attempts):
             unread = [job for job in jobs if job.answer is None or job.error]
-            if not unread:
-                break
-            inner = s.child(s.role, s.actors, f"write-{s.round}-{attempt}")
-            inner.controls = s.controls
-            for job, t in zip(unread, self._ask(unread, inner), strict=True):
-                asked += 1
-                job.take(t)
-                unusable += bool(job.error)
-            s.pending += inner.pending
+            for name in dict.fromkeys(job.model for job in unread):
+                asks = [job for job in unread if job.model == name]
+                for job, t in zip(asks, self._ask(asks, name, attempt, s), strict=True):
+                    asked += 1
+                    job.take(t)
+                    unusable += bool(job.error)
+                    if job.program and not job.error and not self.novel(job.program, archive):
+                        job.error, rejected = FAMILIAR, rejected + 1
         s.log("asked", asked)
         s.log("unusable", unusable / max(1, asked))
+        if self.novel is not anything:
+            s.log("rejected", rejected / max(1, asked))
         for job in jobs:
-            job.group.trajectories.append(job.finished())
+            made = job.finished()
+            if notes := self.ensemble.notes(job.model, made):
+                made.info["notes"] = notes
+            job.group.trajectories.append(made)
         return groups
 
     def _kind(self, parents: Sequence[Candidate], rng: np.random.Generator) -> str:
@@ -111,8 +122,11 @@ class Write:
         kind = names[int(rng.choice(len(names), p=shares / shares.sum()))]
         return "rewrite" if kind == "cross" and len(parents) < 2 else kind
 
-    def _ask(self, jobs: Sequence[Job], s: Step) -> list[Trajectory]:
-        """One answer for each job, in their order. A prompt is a system message; the goal follows it."""
+    def _ask(self, jobs: Sequence[Job], model: str, attempt: int, s: Step) -> list[Trajectory]:
+        """One answer of a model for each job, in their order. A prompt is a system message; the goal follows it."""
+        role = self.ensemble.roles[model]
+        inner = s.child(role, s.actors, f"write-{s.round}-{attempt}" + f"-{model}" * (role is not s.role))
+        inner.controls = s.controls
         asks = []
         for job in jobs:
             parent, *others = job.parents
@@ -121,7 +135,9 @@ class Write:
             )
             memory = (Message("system", text.strip()), *job.request.memory)
             asks.append(Request(job.request.problem, 1, memory=memory, uses=job.request.uses))
-        return [g.trajectories[0] for g in self.inner(asks, s)]
+        answers = [g.trajectories[0] for g in self.inner(asks, inner)]
+        s.pending += inner.pending
+        return answers
 
 
 @dataclass
@@ -132,13 +148,14 @@ class Job:
     request: Request
     parents: Sequence[Candidate]
     kind: str
+    model: str
     program: str = ""
     error: str = ""  # what is wrong with the answer
     answer: Trajectory | None = None
 
     def take(self, t: Trajectory) -> None:
         """Read an answer. A request that failed is an error of the trajectory, and not asked for again here."""
-        self.answer, self.error = t, ""
+        self.answer, self.error, self.program = t, "", ""
         if t.error is not None:
             return
         before = self.parents[0].text
@@ -158,6 +175,6 @@ class Job:
         """The last answer, with its program, or with what was wrong."""
         assert self.answer is not None
         self.answer.info |= {"program": self.program, "operator": self.kind}
-        if self.error:
+        if not self.program:
             self.answer.info["unusable"] = self.error
         return self.answer
