@@ -20,6 +20,23 @@ def alone(parent: Candidate, pool: Pool, rng: np.random.Generator) -> list[Candi
     return []
 
 
+def inspirations(
+    parent: Candidate, pool: Pool, rng: np.random.Generator, *, archive: int = 4, elites: float = 0.3, top: int = 2
+) -> list[Candidate]:
+    """Members without the parent, the best of them last: `archive` inspirations, which are the best one, then the
+    `elites` share of the best, then random ones; and the `top` best of the rest (ShinkaEvolve, arXiv 2509.19349).
+
+    All are of the parent's island. The number of elites is that of ranks looked at, as in the published code: with 4
+    and 0.3 that is the best one.
+    """
+    order = ranked(c for c in pool.members if c.uid != parent.uid)
+    chosen = order[: min(archive, max(1, int(archive * elites)))]
+    rest = order[len(chosen) :]
+    drawn = [rest[i] for i in rng.permutation(len(rest))[: archive - len(chosen)].tolist()]
+    left = [c for c in rest if c not in drawn]
+    return ranked([*chosen, *drawn, *left[:top]])[::-1]
+
+
 def best_and_random(
     parent: Candidate, pool: Pool, rng: np.random.Generator, *, best: int = 1, others: int = 1
 ) -> list[Candidate]:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from pathlib import Path
 from typing import Any
 
-import jinja2
 import numpy as np
 
 from evolvent.core.errors import UserError, unknown
@@ -16,6 +13,7 @@ from evolvent.core.records import Group, Message, Request, Trajectory
 from evolvent.core.step import Step
 from evolvent.rollout.sample import Sample
 from evolvent.search.archive import archive_of
+from evolvent.search.asking import Prompts
 from evolvent.search.candidate import Candidate
 from evolvent.search.ensemble import Ensemble
 from evolvent.search.loop import seeds
@@ -23,7 +21,6 @@ from evolvent.search.novelty import Novelty, anything
 from evolvent.search.variation.blocks import MARK
 from evolvent.search.variation.edits import EditError, apply, parse_diff, rewrite, within
 
-PROMPTS = Path(__file__).with_name("prompts")
 KINDS = ("diff", "rewrite", "cross")
 FAMILIAR = "the program is nearly the same as an earlier one; make one that differs in what it does"
 
@@ -37,6 +34,9 @@ class Write:
     counts as a candidate that is not valid: it was paid for. So is a program that `novel` rejects, and the last one is
     evaluated all the same. Metrics: `asked` (answers), `unusable` and `rejected` (shares of them).
 
+    What a request's `memory` says follows the prompt, and is in the candidate's notes as `told`.
+
+    openings how many of the alternatives in `openings.txt` a prompt's first lines are drawn from
     ensemble the models that are asked
     prompts  folder with prompts of your own, by the names of those in `search/prompts`, which fill in what is missing
     """
@@ -44,23 +44,10 @@ class Write:
     kinds: Mapping[str, float] = field(default_factory=lambda: {"diff": 0.6, "rewrite": 0.3, "cross": 0.1})
     attempts: int = 3
     novel: Novelty = anything
+    openings: int = 1
     ensemble: Any = Ensemble
     prompts: str = ""
     inner: Any = Sample
-
-    @cached_property
-    def templates(self) -> jinja2.Environment:
-        """The prompts. `UserError` if the folder is not there."""
-        if self.prompts and not Path(self.prompts).is_dir():
-            raise UserError(f"rollout.prompts: there is no folder {self.prompts}; make it, or leave it out")
-        folders: list[str | Path] = [*([self.prompts] if self.prompts else []), PROMPTS]
-        return jinja2.Environment(
-            loader=jinja2.FileSystemLoader(folders),
-            undefined=jinja2.StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-            autoescape=False,  # prompts are no HTML
-        )
 
     def check(self, system: object) -> None:
         """Known kinds, shares that can be drawn from, prompts that can be read."""
@@ -73,16 +60,15 @@ class Write:
             raise UserError("rollout.kinds are all 0; give at least one of them a share")
         if self.attempts < 1:
             raise UserError(f"rollout.attempts must be at least 1, got {self.attempts}")
-        for kind in self.kinds:
-            try:
-                self.templates.get_template(f"{kind}.md")
-            except jinja2.TemplateError as reason:
-                raise UserError(f"the prompt {kind}.md cannot be read ({reason}); mend it, or leave it out") from None
+        Prompts(self.prompts).check(list(self.kinds))
+        if not 1 <= self.openings <= len(there := Prompts(self.prompts).lines("openings")):
+            raise UserError(f"rollout.openings goes from 1 to {len(there)}, the lines of openings.txt")
 
     def __call__(self, requests: Sequence[Request], s: Step) -> list[Group]:
         """A group for each request; those without a parent are the seed program."""
         archive = archive_of(s.role)
         self.ensemble.learn(archive)
+        openings = Prompts(self.prompts).lines("openings")[: self.openings]
         groups: list[Group] = []
         jobs: list[Job] = []
         for place, request in enumerate(requests):
@@ -93,7 +79,8 @@ class Write:
             parents = archive.named(request)
             for i in range(request.n):
                 kind, model = self._kind(parents, s.rng("kind", place, i)), self.ensemble.pick(s.rng("model", place, i))
-                jobs.append(Job(groups[-1], request, parents, kind, model))
+                opening = openings[int(s.rng("opening", place, i).integers(len(openings)))]
+                jobs.append(Job(groups[-1], request, parents, kind, model, opening))
         asked = unusable = rejected = 0
         for attempt in range(self.attempts):
             unread = [job for job in jobs if job.answer is None or job.error]
@@ -111,7 +98,8 @@ class Write:
             s.log("rejected", rejected / max(1, asked))
         for job in jobs:
             made = job.finished()
-            if notes := self.ensemble.notes(job.model, made):
+            told = {"told": [m.content for m in job.request.memory]} if job.request.memory else {}
+            if notes := {**self.ensemble.notes(job.model, made), **told}:
                 made.info["notes"] = notes
             job.group.trajectories.append(made)
         return groups
@@ -127,13 +115,14 @@ class Write:
         role = self.ensemble.roles[model]
         inner = s.child(role, s.actors, f"write-{s.round}-{attempt}" + f"-{model}" * (role is not s.role))
         inner.controls = s.controls
-        asks = []
+        asks, wording = [], Prompts(self.prompts)
         for job in jobs:
             parent, *others = job.parents
-            text = self.templates.get_template(f"{job.kind}.md").render(
-                parent=parent, others=others, marked=MARK.search(parent.text) is not None, error=job.error
+            marked = MARK.search(parent.text) is not None
+            text = wording.render(
+                job.kind, parent=parent, others=others, marked=marked, error=job.error, opening=job.opening
             )
-            memory = (Message("system", text.strip()), *job.request.memory)
+            memory = (Message("system", text), *job.request.memory)
             asks.append(Request(job.request.problem, 1, memory=memory, uses=job.request.uses))
         answers = [g.trajectories[0] for g in self.inner(asks, inner)]
         s.pending += inner.pending
@@ -149,6 +138,7 @@ class Job:
     parents: Sequence[Candidate]
     kind: str
     model: str
+    opening: str
     program: str = ""
     error: str = ""  # what is wrong with the answer
     answer: Trajectory | None = None

@@ -1,0 +1,30 @@
+"""AlphaEvolve (arXiv 2506.13131): a program database of islands and grids, several models, staged evaluation.
+
+    parent:  exploration and exploitation mixed, on the island whose turn it is; beside it earlier programs with values
+    change:  diffs and now and then rewrites by a fast model 0.8 or a strong one 0.2; how the prompt opens is drawn, too
+    instructions for the models are evolved as well, in an archive of their own
+    stages:  what is not promising on the cheap tests does not get the expensive ones
+    place:   the best of each cell in each metric stays: several objectives at once
+
+The paper leaves numbers open; those of islands, grid and parents are OpenEvolve's. With `--model none` operators on
+syntax trees take the models' place, and there is nobody to instruct. A second model is one more setting:
+`--model openai:FAST --set rollout.write.ensemble.models=openai:STRONG --set rollout.write.ensemble.shares=0.8,0.2`.
+"""
+
+from __future__ import annotations
+
+from evolvent.core.recipe import put, recipe, wrap
+from evolvent.recipes.search.openevolve import openevolve
+from evolvent.search.instructions import Instructions
+
+KINDS = {"diff": 0.8, "rewrite": 0.2, "cross": 0.0}
+
+alphaevolve = recipe(
+    "alphaevolve",
+    openevolve,
+    put("rollout.write.kinds", KINDS),
+    put("rollout.write.openings", 4),
+    wrap("propose", Instructions),
+    title="AlphaEvolve",
+    paper="arXiv 2506.13131",
+)

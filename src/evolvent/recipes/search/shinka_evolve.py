@@ -1,0 +1,41 @@
+"""ShinkaEvolve (arXiv 2509.19349): few samples, spent well.
+
+    parent    w = sigmoid(10 (value - median) / MAD) / (1 + children), on one of 2 islands, archive of the best 40
+    change    diff 0.6, rewrite 0.3, crossover 0.1; beside the parent inspirations, the best one last
+    novelty   max similarity to the island's programs >= 0.99: varied anew, up to 3 times, before it is evaluated
+    choice    asymmetric UCB over models, by gain over parent and seed program; over operators where there is no model
+    notes     every 10 candidates: summaries, notes, recommendations for the next prompts
+
+Cosines of character n-grams are in the place of embeddings, and no model is asked whether a similar program is new
+after all: it is rejected, as in the published code where no such model is set.
+"""
+
+from __future__ import annotations
+
+from evolvent.core.recipe import put, recipe, wrap
+from evolvent.recipes.search.random_search import random_search
+from evolvent.search.admission import top
+from evolvent.search.choice import AsymmetricUCB
+from evolvent.search.context import inspirations
+from evolvent.search.islands import Islands, scatter
+from evolvent.search.novelty import dissimilar
+from evolvent.search.parents import weighted
+from evolvent.search.scratchpad import Scratchpad
+
+shinka_evolve = recipe(
+    "shinka-evolve",
+    random_search,
+    put("propose.children", 1),
+    put("propose.parent", weighted),
+    put("propose.context", inspirations),
+    put("rollout.write.novel", dissimilar),
+    put("rollout.write.ensemble.choice", AsymmetricUCB),
+    put("rollout.mutate.novel", dissimilar),
+    put("rollout.mutate.choice", AsymmetricUCB),
+    put("rollout.mutate.tries", 3),
+    put("keep.admit", top),
+    wrap("keep", Islands, count=2, every=10, migration=scatter),
+    wrap("propose", Scratchpad),
+    title="ShinkaEvolve",
+    paper="arXiv 2509.19349",
+)
