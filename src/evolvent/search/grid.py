@@ -97,6 +97,11 @@ def diversity(candidates: Sequence[Candidate]) -> Float[np.ndarray, " candidates
     return total / np.maximum(count, 1)
 
 
+def values(candidates: Sequence[Candidate]) -> Float[np.ndarray, " candidates"]:
+    """What the search is after: a cell for each height that was reached."""
+    return np.array([c.value for c in candidates])
+
+
 Looks = tuple[int, int, frozenset[str]]
 
 
@@ -111,4 +116,4 @@ def distance(a: Looks, b: Looks) -> float:
     return 0.1 * abs(a[0] - b[0]) + 10 * abs(a[1] - b[1]) + 0.5 * len(a[2] ^ b[2])
 
 
-MEASURES: dict[str, Measure] = {"complexity": complexity, "diversity": diversity}
+MEASURES: dict[str, Measure] = {"complexity": complexity, "diversity": diversity, "value": values}

@@ -113,6 +113,8 @@ class Evaluate:
         task, rows = programs_of(s.role), []
         whole = task.instances("train")
         for t in (t for g in groups for t in g.valid):
+            if "evaluation" in t.info:
+                continue  # whoever wrote it has tried it
             if "unusable" in t.info:
                 t.info["evaluation"] = invalid(t.info["unusable"], "unusable")
             else:
@@ -126,7 +128,7 @@ class Evaluate:
             rest = [(t, plan) for t, plan in rest if stage < len(plan) and self._goes_on(t, stage, s)]
         if len(stages) > 1 and rows:
             s.log("stages", float(np.mean([t.info["stages"] for t in rows])))
-        for t in rows:
+        for t in rows:  # these alone: a reward is given once
             if t.error is None and (value := t.info["evaluation"].value) is not None:
                 t.reward("value", value, s.role.task.name)
 

@@ -1,0 +1,39 @@
+"""LoongFlow (arXiv 2512.24077): plan, execute, summarise, over islands with grids and an adaptive temperature.
+
+    plan       the model reads the parent, its ancestors and their lessons, and writes a plan
+    execute    a program for that plan, tried and mended up to 3 times
+    summarise  result against plan: a lesson that stays with the candidate, for later plans
+    parent     p ~ exp((value - best) / T) among 3 elites and 2 others, or anybody with 0.2;  T follows the diversity
+    place      cells of (length, diversity, value), 4 each; 3 islands, every 10 steps the best fifth goes to neighbours
+
+With `--model none` operators take the model's place, and there are no plans and no lessons. The numbers are those of
+the published code; its agents' tool use within plan, execution and summary is one request each here.
+"""
+
+from __future__ import annotations
+
+from evolvent.core.recipe import put, recipe, wrap
+from evolvent.recipes.search.random_search import random_search
+from evolvent.search.admission import map_elites
+from evolvent.search.context import best_and_random
+from evolvent.search.islands import Islands
+from evolvent.search.lessons import Plans
+from evolvent.search.temperature import adaptive_boltzmann
+from evolvent.search.tested import Tested
+
+loongflow = recipe(
+    "loongflow",
+    random_search,
+    put("propose.children", 1),
+    put("propose.parent", adaptive_boltzmann),
+    put("propose.context", best_and_random),
+    put("keep.admit", map_elites),
+    put("keep.admit.dimensions", ("complexity", "diversity", "value")),
+    put("keep.admit.bins", 4),
+    wrap("keep", Islands, count=3, every=10),
+    put("keep.islands.migration.share", 0.2),
+    wrap("propose", Plans),
+    wrap("rollout", Tested),
+    title="LoongFlow",
+    paper="arXiv 2512.24077",
+)

@@ -1,0 +1,75 @@
+"""Boltzmann choice of parents at a temperature that follows the diversity of the population (LoongFlow)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+
+from evolvent.search.candidate import Candidate
+from evolvent.search.grid import looks_of
+from evolvent.search.parents import Pool
+
+SAMPLED = 50  # candidates that the diversity is computed of
+LEAST, MOST = 0.5, 2.0  # temperatures
+
+
+def adaptive_boltzmann(
+    pool: Pool,
+    rng: np.random.Generator,
+    *,
+    base: float = 1.0,
+    explore: float = 0.2,
+    elites: int = 3,
+    others: int = 2,
+    population: int = 100,
+    adapts: bool = True,
+) -> Candidate:
+    """With probability `explore` anybody of the population, else one of a few at the temperature T (LoongFlow, arXiv
+    2512.24077, and its code, memory/evolution).
+
+        p ~ exp((value - best) / T)    among `elites` members and `others` of the population that are no members
+        T = 0.8 clip(base (1 + (2 D - 1)), 0.5, 2) + 0.2 base,  D the population's diversity; or T = base if not `adapts`
+
+    Members are the elites; the population are they and the latest valid candidates of their island. If there are too
+    few of one kind the other fills up. The published code draws the others from everybody, by a comparison that is
+    never true, and has a weight for each candidate that nothing sets.
+    """
+    known = {c.uid for c in pool.members}
+    island = Counter(c.island for c in pool.members).most_common(1)[0][0]
+    recent = [c for c in pool.history if c.valid and c.island == island and c.uid not in known][-population:]
+    everybody = [*pool.members, *recent]
+    if rng.random() < explore:
+        return everybody[int(rng.integers(len(everybody)))]
+    ups = [pool.members[i] for i in rng.permutation(len(pool.members)).tolist()]
+    rest = [recent[i] for i in rng.permutation(len(recent)).tolist()]
+    few = [*ups[:elites], *rest[:others]]
+    few += [*ups[elites:], *rest[others:]][: elites + others - len(few)]
+    t = temperature_at(diversity(everybody, rng), base) if adapts else base
+    values = np.array([c.value for c in few])
+    p = np.exp((values - values.max()) / t)
+    return few[int(rng.choice(len(few), p=p / p.sum()))]
+
+
+def temperature_at(diversity: float, base: float = 1.0) -> float:
+    """T = 0.8 clip(base 2 D, 0.5, 2) + 0.2 base."""
+    return 0.8 * float(np.clip(base * (1 + (2 * diversity - 1)), LEAST, MOST)) + 0.2 * base
+
+
+def diversity(candidates: Sequence[Candidate], rng: np.random.Generator) -> float:
+    """Mean over pairs of at most 50 of them, from 0 (all alike) to about 1.
+
+    d(a, b) = 0.4 |difference in length| / longer + 0.3 |in newlines| / more + 0.3 |characters of one only| / more
+    """
+    if len(candidates) < 2:
+        return 0.0
+    drawn = [candidates[i] for i in rng.permutation(len(candidates))[:SAMPLED].tolist()]
+    looks = [looks_of(c.text) for c in drawn]
+    found = []
+    for (long, lines, letters), (long2, lines2, letters2) in combinations(looks, 2):
+        apart = abs(long - long2) / max(1, long, long2), abs(lines - lines2) / max(1, lines, lines2)
+        other = len(letters ^ letters2) / max(1, len(letters), len(letters2))
+        found.append(0.4 * apart[0] + 0.3 * apart[1] + 0.3 * other)
+    return float(np.mean(found))
