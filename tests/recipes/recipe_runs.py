@@ -48,9 +48,15 @@ PROGRAMS = "program:circle-packing:4"  # for recipes that search
 TASKS = {"spear": "calc:1x1", "latr": "arith:1x1,1x1-chain"}
 
 
+def searches(composition: str) -> bool:
+    """Whether a recipe searches for programs."""
+    return composition in REGISTRY and REGISTRY[composition].family == "search"
+
+
 def build(composition: str, task: str = "", seed: int = 0, **settings: Any) -> Assembled:
     """A system of small steps. Settings are paths with `__` for the dot: learn__lr=1e-3."""
-    if composition in REGISTRY and REGISTRY[composition].family == "search":
+    model = "none" if searches(composition) else small_model()
+    if searches(composition):
         task = PROGRAMS
         try:
             available()
@@ -58,7 +64,7 @@ def build(composition: str, task: str = "", seed: int = 0, **settings: Any) -> A
             pytest.skip(str(reason))
     task = task or TASKS.get(composition, TASK)
     plain = {path.replace("__", "."): value for path, value in settings.items()}
-    return assemble(RunSpec(composition, task, small_model(), seed=seed, settings=plain, profile="short"))
+    return assemble(RunSpec(composition, task, model, seed=seed, settings=plain, profile="short"))
 
 
 def steps(system: System, count: int) -> list[Step]:

@@ -31,7 +31,7 @@ def adaptive_boltzmann(
     2512.24077, and its code, memory/evolution).
 
         p ~ exp((value - best) / T)    among `elites` members and `others` of the population that are no members
-        T = 0.8 clip(base (1 + (2 D - 1)), 0.5, 2) + 0.2 base,  D the population's diversity; or T = base if not `adapts`
+        T = 0.8 clip(base (1 + (2 D - 1)), 0.5, 2) + 0.2 base,  D the diversity; T = base if not `adapts`
 
     Members are the elites; the population are they and the latest valid candidates of their island. If there are too
     few of one kind the other fills up. The published code draws the others from everybody, by a comparison that is
