@@ -21,13 +21,15 @@ import evolvent
 from evolvent.bench.cell import Cell
 from evolvent.bench.closure import ROOT, closure, combined, weights_hash
 from evolvent.bench.metrics import metric, parts_needed
-from evolvent.bench.pool import run_cells
+from evolvent.bench.pool import AnyCell, run_cells
+from evolvent.bench.search_claims import cell_of, check_claim, files_of, is_search, world_of
 from evolvent.bench.statistics import Interval, Verdict, combine, decide, sign_flip_p
 from evolvent.core.claim import Claim, Component
 from evolvent.core.errors import UserError
 from evolvent.core.files import whole
 from evolvent.core.ledger import Budget
 from evolvent.core.recipe import Recipe, parse_composition
+from evolvent.engine import SPECIAL
 from evolvent.models.load import find_model
 from evolvent.recipes import load_all, resolve
 from evolvent.tasks.registry import sources_of
@@ -90,13 +92,14 @@ class Evidence:
             file.write("\n" * torn + json.dumps({"key": key, **_rounded(result)}) + "\n")
 
 
-def _rounded(value: Any) -> Any:
-    """Numbers to six digits, to keep committed files small."""
+def _rounded(value: Any, digits: int = 0) -> Any:
+    """Numbers to six digits, to keep committed files small; ten of searches, whose values differ in the last ones."""
+    digits = digits or (10 if isinstance(value, Mapping) and "records" in value else 6)
     if isinstance(value, float):
-        return float(f"{value:.6g}")
+        return float(f"{value:.{digits}g}")
     if isinstance(value, dict):
-        return {k: _rounded(v) for k, v in value.items()}
-    return [_rounded(v) for v in value] if isinstance(value, list | tuple) else value
+        return {k: _rounded(v, digits) for k, v in value.items()}
+    return [_rounded(v, digits) for v in value] if isinstance(value, list | tuple) else value
 
 
 class Study:
@@ -110,6 +113,9 @@ class Study:
                 self.claims[kind] = one
         if not self.claims:
             raise UserError(f"recipe `{recipe.name}` makes no claims; add mechanism= and outcome= to its definition")
+        for one in self.claims.values():
+            if is_search(one.task):
+                check_claim(one)
         self.known = load_all()
         self.results = evidence.cells(recipe.name)
 
@@ -142,9 +148,8 @@ class Study:
         return data
 
     def world(self) -> str:
-        """`tiny-policy` for the seed models; simulated claims say so themselves."""
-        models = {c.model for c in self.claims.values()}
-        return "simulated" if any(m.startswith("simulated") for m in models) else "tiny-policy"
+        """`tiny-policy`, `simulated` or `real`; the first of these that any of the claims is."""
+        return world_of(self.claims.values(), callable_name(self.recipe))
 
     # --- cells ---
 
@@ -153,16 +158,19 @@ class Study:
         own = dict(one.arms.get(name, {}))
         return own.pop("recipe", callable_name(self.recipe) if name == "ours" else name), {**one.common, **own}
 
-    def cell(self, one: Claim, name: str, seed: int, extra: Mapping[str, Any]) -> Cell:
+    def cell(self, one: Claim, name: str, seed: int, extra: Mapping[str, Any]) -> AnyCell:
         """The cell of an arm and a seed. Cells of both claims that agree in everything are one."""
         composition, settings = self.arm(one, name)
+        model = f"{one.model}-{seed % SEED_MODELS}" if one.model == "tiny" else one.model
+        if is_search(one.task):
+            return cell_of(one, name, composition, model, seed, {**settings, **extra})
         wanted = [c.metric for claims in self.claims.values() if claims.task == one.task for c in claims.components]
         k, probes = parts_needed([*wanted, one.tune_by])
         return Cell(
             name,
             composition,
             one.task,
-            f"{one.model}-{seed % SEED_MODELS}" if one.model == "tiny" else one.model,
+            model,
             seed,
             one.budget,
             {**settings, **extra},
@@ -173,21 +181,24 @@ class Study:
             probes=probes,
         )
 
-    def code(self, cell: Cell) -> dict[str, str]:
+    def code(self, cell: AnyCell) -> dict[str, str]:
         """Hashes of the modules and files that a cell depends on."""
-        roots: list[str | Path] = ["evolvent.bench.cell", *IMPORTED_LATE]
-        for _, recipe in parse_composition(resolve(cell.recipe), self.known):
-            roots += [home(ancestor) for ancestor in recipe.lineage]
+        recipes = [one for _, one in parse_composition(resolve(cell.recipe), self.known)]
+        own = [home(ancestor) for one in recipes for ancestor in one.lineage]
+        if not isinstance(cell, Cell):
+            own += sources_of(cell.task)
+            return closure([*own, *files_of(cell, own)])
+        roots: list[str | Path] = ["evolvent.bench.cell", *IMPORTED_LATE, *own]
         for spec in (cell.task, cell.test or cell.task):
             roots += sources_of(spec)
         roots += [name.partition(":")[0] for name in cell.probes if name.startswith("evolvent.")]
         return closure(roots)
 
-    def key(self, cell: Cell) -> str:
+    def key(self, cell: AnyCell) -> str:
         """The cell's key: its configuration, its code and its model's weights."""
-        return cell.key(combined(self.code(cell)) + weights_hash(find_model(cell.model)))
+        return cell.key(combined(self.code(cell)) + model_hash(cell.model))
 
-    def run(self, cells: Sequence[Cell]) -> list[dict[str, Any]]:
+    def run(self, cells: Sequence[AnyCell]) -> list[dict[str, Any]]:
         """Results in order; only what is missing is run."""
         keys = [self.key(c) for c in cells]
         missing = {k: c for k, c in zip(keys, cells, strict=True) if k not in self.results}
@@ -287,7 +298,7 @@ class Study:
                     "tests": tests,
                 }
             )
-        start = {a: [r["curve"][0]["sampled"] for r in by_arm[a]] for a in arms[:1]}
+        control, column = ("seed-program", "best") if is_search(one.task) else ("no-change", "sampled")
         spent = {
             a: {u: sum(r["spent"][u] for r in by_arm[a]) / len(seeds) for u in by_arm[a][0]["spent"]} for a in arms
         }
@@ -295,7 +306,7 @@ class Study:
             {
                 "verdict": combine(verdicts),
                 "components": components,
-                "controls": {"no-change": start["ours"]},
+                "controls": {control: [r["curve"][0][column] for r in by_arm["ours"]]},
                 "mean_spent": spent,
             }
         )
@@ -312,8 +323,14 @@ class Study:
             for arm in ("ours", *one.baselines):
                 found |= self.code(self.cell(one, arm, 0, {}))
             for model in {self.cell(one, "ours", seed, {}).model for seed in range(SEED_MODELS)}:
-                found[f"model {model}"] = weights_hash(find_model(model))
+                if weights := model_hash(model):
+                    found[f"model {model}"] = weights
         return dict(sorted(found.items()))
+
+
+def model_hash(model: str) -> str:
+    """Hash of a model's weights; empty for what has none."""
+    return "" if model in SPECIAL else weights_hash(find_model(model))
 
 
 def home(recipe: Recipe) -> str | Path:

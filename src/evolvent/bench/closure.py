@@ -52,13 +52,18 @@ def read_module(path: Path) -> tuple[str, frozenset[str]]:
     return hashlib.blake2b(ast.dump(tree).encode(), digest_size=8).hexdigest(), frozenset(imports)
 
 
+def name_of(path: Path) -> str:
+    """What a file is called in the record: within the package, or as seen from here."""
+    return f"evolvent/{path.relative_to(ROOT)}" if path.is_relative_to(ROOT) else os.path.relpath(path)
+
+
 def closure(roots: Iterable[str | Path]) -> dict[str, str]:
-    """Hash of every module that the roots import, directly or not, by module name; of files by their relative path."""
+    """Hash of every module that the roots import, directly or not, by module name; of files by `name_of`."""
     found: dict[str, str] = {}
     todo = list(roots)
     while todo:
         root = todo.pop()
-        path, name = (root, os.path.relpath(root)) if isinstance(root, Path) else (module_file(root), root)
+        path, name = (root, name_of(root)) if isinstance(root, Path) else (module_file(root), root)
         if path is None or name in found or path.name == "__init__.py":
             continue
         if path.suffix == ".py":

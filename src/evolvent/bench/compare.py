@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from evolvent.bench.cell import Cell
 from evolvent.bench.metrics import metric
-from evolvent.bench.pool import run_cells
+from evolvent.bench.pool import AnyCell, run_cells
 from evolvent.bench.statistics import Interval, sign_flip_p, t_interval
 from evolvent.core.errors import UserError
 from evolvent.core.ledger import Budget
@@ -38,6 +38,7 @@ class Comparison:
     budget: Budget
     seeds: list[int]
     rows: dict[str, list[dict[str, Any]]]
+    measured: ClassVar = "test accuracy, sampled at temperature 1"  # by the curves
 
     def values(self, arm: str, name: str) -> list[float]:
         """A metric of an arm, seed by seed."""
@@ -105,10 +106,7 @@ def compare(
     say: Callable[[str], None] = lambda line: None,
 ) -> Comparison:
     """Run every arm on every seed; `UserError` if an arm spent more than one step over the budget."""
-    if len({a.name for a in arms}) < len(arms):
-        raise UserError("two arms are the same; give one of them other settings, as in 'grpo[propose.n=4]'")
-    if not 2 <= seeds <= 64:
-        raise UserError(f"a comparison needs 2 to 64 seeds, got {seeds}; 8 is a good number")
+    refuse_unfit(arms, seeds)
     cap = Budget.parse(budget)
     cells = [
         Cell(
@@ -126,12 +124,26 @@ def compare(
         for s in range(seeds)
         for a in arms
     ]
-    found: dict[tuple[str, int], dict[str, Any]] = {}
-    for cell, result in run_cells(cells, jobs, say):
-        found[cell.arm, cell.seed] = result
-    rows = {a.name: [found[a.name, s] for s in range(seeds)] for a in arms}
+    rows = by_arm(cells, jobs, say)
     refuse_overspent(rows, cap)
     return Comparison(task, cap, list(range(seeds)), rows)
+
+
+def refuse_unfit(arms: Sequence[Arm], seeds: int) -> None:
+    """`UserError` for arms that are the same, and for too few or too many seeds."""
+    if len({a.name for a in arms}) < len(arms):
+        raise UserError("two arms are the same; give one of them other settings, as in 'grpo[propose.n=4]'")
+    if not 2 <= seeds <= 64:
+        raise UserError(f"a comparison needs 2 to 64 seeds, got {seeds}; 8 is a good number")
+
+
+def by_arm(cells: Sequence[AnyCell], jobs: int, say: Callable[[str], None]) -> dict[str, list[dict[str, Any]]]:
+    """Results of all cells by arm, in the order of arms and seeds in which the cells are given."""
+    found = {(cell.arm, cell.seed): result for cell, result in run_cells(cells, jobs, say)}
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for cell in cells:
+        rows.setdefault(cell.arm, []).append(found[cell.arm, cell.seed])
+    return rows
 
 
 def refuse_overspent(rows: Mapping[str, Sequence[Mapping[str, Any]]], cap: Budget) -> None:
@@ -151,6 +163,21 @@ def seed_model(model: str, seed: int) -> str:
 
 def compare_runs(views: Sequence[RunView]) -> list[dict[str, Any]]:
     """Finished runs side by side; refused unless task, model and budget are the same (controls are exempt)."""
+    refuse_unlike(views)
+    for v in views:
+        if "evolved" not in v.evaluations:
+            remedy = f"`evolvent resume {v.name}` finishes it"
+            if v.status == "finished":
+                remedy = f"`evolvent resume {v.name} --final --budget ...` with a larger budget measures it"
+            raise UserError(f"run {v.name} has no final evaluation; {remedy}")
+    return [
+        {"run": v.name, "recipe": v.spec["recipe"], "seed": v.spec["seed"], **v.evaluations["evolved"]["evaluation"]}
+        for v in views
+    ]
+
+
+def refuse_unlike(views: Sequence[RunView]) -> None:
+    """`UserError` unless there are two runs or more, all different and alike in task, model and budget."""
     names = [v.name for v in views]
     if len(set(names)) < max(2, len(names)):
         raise UserError("compare needs at least two different runs; `evolvent runs` lists them")
@@ -162,16 +189,6 @@ def compare_runs(views: Sequence[RunView]) -> list[dict[str, Any]]:
                 f"these runs have unequal {key}s ({listed}), so they are not ranked; "
                 "run them alike, or `evolvent diff` them"
             )
-    for v in views:
-        if "evolved" not in v.evaluations:
-            remedy = f"`evolvent resume {v.name}` finishes it"
-            if v.status == "finished":
-                remedy = f"`evolvent resume {v.name} --final --budget ...` with a larger budget measures it"
-            raise UserError(f"run {v.name} has no final evaluation; {remedy}")
-    return [
-        {"run": v.name, "recipe": v.spec["recipe"], "seed": v.spec["seed"], **v.evaluations["evolved"]["evaluation"]}
-        for v in views
-    ]
 
 
 def plot(comparison: Comparison, path: Path) -> None:
@@ -191,7 +208,7 @@ def plot(comparison: Comparison, path: Path) -> None:
                 x, [p[1].low for p in points], [p[1].high for p in points], alpha=0.15, color=line.get_color()
             )
     axes.set_xlabel(comparison.budget.unit.replace("_", " "))
-    axes.set_ylabel("test accuracy, sampled at temperature 1")
+    axes.set_ylabel(comparison.measured)
     axes.set_title(f"{comparison.task}: {len(comparison.seeds)} paired seeds, 97.5 % bands")
     axes.grid(alpha=0.25)
     axes.legend(frameon=False)

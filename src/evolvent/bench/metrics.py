@@ -8,6 +8,8 @@ probe.NAME                                                mean of a probe over t
 train.METRIC   late.METRIC                                mean over all steps, over the last quarter
 reach.sampled@0.5                                         budget at the first evaluation of at least 0.5, else the cap
 spent.UNIT                                                of the ledger
+
+Those of searches are in `bench.search_metrics`.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from evolvent.bench.search_metrics import search_metric
 from evolvent.core.errors import UserError, nearest
 from evolvent.core.ledger import UNITS, Budget
 
@@ -25,6 +28,8 @@ LAST = 3  # evaluations that make the final score
 
 def metric(name: str, result: Mapping[str, Any]) -> float:
     """A metric of a cell's result; `UserError` for names that the result does not have."""
+    if "records" in result:
+        return search_metric(name, result)
     kind, _, what = name.partition(".")
     curve = result["curve"]
     after = curve[1:] or curve

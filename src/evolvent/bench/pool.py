@@ -12,7 +12,10 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 from evolvent.bench.cell import Cell, run_cell
+from evolvent.bench.search_cell import SearchCell, run_search
 from evolvent.core.errors import UserError
+
+AnyCell = Cell | SearchCell
 
 
 def begin_worker() -> None:
@@ -33,19 +36,19 @@ def _follow(parent: Any) -> None:
     os._exit(1)
 
 
-def _run(cell: Cell) -> dict[str, Any]:
-    return run_cell(cell)
+def _run(cell: AnyCell) -> dict[str, Any]:
+    return run_search(cell) if isinstance(cell, SearchCell) else run_cell(cell)
 
 
 def run_cells(
-    cells: Sequence[Cell], jobs: int, say: Callable[[str], None] = lambda line: None
-) -> Iterator[tuple[Cell, dict[str, Any]]]:
+    cells: Sequence[AnyCell], jobs: int, say: Callable[[str], None] = lambda line: None
+) -> Iterator[tuple[AnyCell, dict[str, Any]]]:
     """Results as they finish. Results do not depend on `jobs`: every cell runs on one thread of its own process."""
     context = multiprocessing.get_context("spawn")
-    waiting, done, begun, retried = list(cells), 0, time.perf_counter(), set[Cell | str]()
+    waiting, done, begun, retried = list(cells), 0, time.perf_counter(), set[str]()
     while waiting:
         with ProcessPoolExecutor(min(jobs, len(waiting)), mp_context=context, initializer=begin_worker) as pool:
-            running: dict[Future[dict[str, Any]], Cell] = {}
+            running: dict[Future[dict[str, Any]], AnyCell] = {}
             try:
                 while waiting or running:
                     while waiting and len(running) < jobs:

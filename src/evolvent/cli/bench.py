@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from evolvent.cli import complete
 from evolvent.cli.options import emit, json_option, open_store, pairs, store_option
@@ -34,6 +35,10 @@ PICTURES = (".png", ".svg", ".pdf")
     "--set", "-s", "settings", multiple=True, metavar="PATH=VALUE", help="for all arms; for one: 'grpo[propose.n=4]'"
 )
 @click.option("--problems", default=1000, show_default=True, help="test problems")
+@click.option("--seed-program", default="", help="of searches: the program to begin with, if --task is an evaluator")
+@click.option(
+    "--baselines/--no-baselines", default=True, help="of searches: random, independent and sequential sampling beside"
+)
 @click.option("--jobs", "-j", default=0, help="processes, one thread each (default: all cores)")
 @click.option("--picture", default="compare.png", show_default=True, help="where to draw the learning curves")
 @store_option
@@ -47,15 +52,15 @@ def compare(
     evolvent compare grpo dr-grpo no-change --task arith --budget "200 steps" --seeds 8
     evolvent compare grpo 'grpo[propose.n=16,propose.problems=16]' --task countdown --budget 1M-tokens
     evolvent compare grpo-countdown-1 rloo-countdown-1        two finished runs of the store
+    evolvent compare hill-climbing --task program:circle-packing:26 --budget "200 evaluations" --seeds 8
 
     The first arm is the one that the others are compared with. Runs of unequal budgets are not ranked.
     """
     from rich.console import Console
 
     from evolvent.bench.compare import compare as run_comparison
-    from evolvent.bench.compare import compare_runs, parse_arm, plot
+    from evolvent.bench.compare import parse_arm, plot
     from evolvent.core.recipe import parse_composition
-    from evolvent.lineage.runs import read_run, run_names
     from evolvent.recipes import load_all, resolve
     from evolvent.tasks.evaluation import judges_answers
     from evolvent.tasks.registry import load_task
@@ -66,20 +71,18 @@ def compare(
             f"cannot draw {picture}; name a file in a folder that is there, ending in {', '.join(PICTURES)}"
         )
     if task is None:
-        if (Path(store_) / "store.db").is_file():
-            store = open_store(store_)
-            names = run_names(store)
-            if set(arms) & set(names):
-                if strange := [a for a in arms if a not in names]:
-                    raise unknown("run", strange[0], names, "`evolvent runs` lists them; --task runs methods")
-                rows = compare_runs([read_run(store, a) for a in arms])
-                emit(rows) if as_json else print_runs(rows)
-                return
-        raise UserError("compare needs --task (or the names of finished runs); `evolvent tasks` lists tasks")
-    if not judges_answers(load_task(task)):
-        raise UserError(
-            f"searches such as those on {task} cannot be compared yet; run each with --seed, and see best.py"
-        )
+        finished_runs(arms, store_, as_json)
+        return
+    if o["seed_program"]:
+        task = f"program:{task}:{o['seed_program']}"
+    loaded = load_task(task)
+    if not judges_answers(loaded):
+        from evolvent.cli.searches import compare_methods
+
+        source = click.get_current_context().get_parameter_source
+        o |= {name: None for name in ("model", "budget") if source(name) is ParameterSource.DEFAULT}
+        compare_methods(arms, task, loaded, Path(picture), jobs or os.cpu_count() or 1, as_json, console, o)
+        return
     parsed = [parse_arm(a) for a in arms]
     for arm in parsed:
         parse_composition(resolve(arm.recipe), load_all())
@@ -111,6 +114,30 @@ def compare(
         return
     print_comparison(result)
     click.echo(f"Learning curves: {picture}")
+
+
+def finished_runs(names: tuple[str, ...], store_: str, as_json: bool) -> None:
+    """Compare runs of the store, of models or of searches."""
+    from evolvent.bench.compare import compare_runs
+    from evolvent.bench.search_compare import compare_search_runs
+    from evolvent.cli.searches import print_search_runs
+    from evolvent.lineage.runs import read_run, run_names
+
+    if (Path(store_) / "store.db").is_file():
+        store = open_store(store_)
+        known = run_names(store)
+        if set(names) & set(known):
+            if strange := [a for a in names if a not in known]:
+                raise unknown("run", strange[0], known, "`evolvent runs` lists them; --task runs methods")
+            views = [read_run(store, a) for a in names]
+            searches = any(v.candidates for v in views)
+            rows = compare_search_runs(views) if searches else compare_runs(views)
+            if as_json:
+                emit(rows)
+            else:
+                (print_search_runs if searches else print_runs)(rows)
+            return
+    raise UserError("compare needs --task (or the names of finished runs); `evolvent tasks` lists tasks")
 
 
 def print_comparison(result: Any) -> None:

@@ -188,6 +188,7 @@ def finish(result: Any, store: Any, options: dict[str, Any]) -> int:
                 "status": result.view.status,
                 "steps": len(result.view.steps),
                 "evaluations": result.evaluations,
+                "rescored": result.view.rescored,
                 "spent": result.view.spent,
                 "report": str(report) if report else None,
                 "checkpoint": str(result.folder / "checkpoint.safetensors"),

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from evolvent.cli.display import duration
-from evolvent.lineage.descent import descent, valid
+from evolvent.lineage.descent import believed, descent, valid
 from evolvent.run.session import Result
 from evolvent.run.spec import RunSpec
 
@@ -67,7 +67,7 @@ def print_final(result: Result, report: Path | None, where: str = "") -> None:
 
 
 def searched(result: Result) -> str:
-    """The best candidate of a search beside the seed program."""
+    """The best candidate of a search beside the seed program, and what it is worth when it is evaluated anew."""
     line = descent(result.view)
     if not line:
         return f"None of {len(result.view.candidates)} candidates is valid."
@@ -82,7 +82,8 @@ def searched(result: Result) -> str:
         f"Best value {best['value']:.10g} (seed program {first['value']:.10g}): candidate {best['uid']} of "
         f"{len(result.view.candidates)}, {count} of them valid, by {best['operator']} in step {best['step']}, "
         f"{len(line) - 1} changes from the seed program.\n"
-        f"Program:    {result.folder / 'best.py'}"
+        + (f"{believed(result.view.rescored)}\n" if result.view.rescored else "")
+        + f"Program:    {result.folder / 'best.py'}"
     )
 
 

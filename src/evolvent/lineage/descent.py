@@ -18,11 +18,31 @@ def valid(candidate: Candidate) -> bool:
 
 
 def best_of(view: RunView) -> Candidate:
-    """The best valid candidate, the first of equals. `UserError` if there is none."""
+    """The candidate that won when the best were evaluated anew; before that, the best valid one, the first of equals.
+
+    `UserError` if there is none.
+    """
+    if view.rescored and view.rescored["winner"] is not None:
+        return view.candidates[view.rescored["winner"]]
     found = [c for c in view.candidates.values() if valid(c)]
     if not found:
         raise UserError(f"run {view.name} has no valid program; `evolvent report {view.name}` shows what was tried")
     return max(found, key=lambda c: (c["evaluation"]["value"], -c["uid"]))
+
+
+def believed(rescored: Mapping[str, Any]) -> str:
+    """What the best were worth when they were evaluated anew (`search.rescore`), in one sentence."""
+    top, where = len(rescored["top"]), " on the test split" if rescored["split"] == "test" else ""
+    if rescored["value"] is None:
+        return f"Evaluated anew{where}, nothing of the best {top} is valid."
+    times, failed = len(rescored["values"]), rescored["failed"]
+    found = f"candidate {rescored['winner']} of the best {top} has {rescored['value']:.10g}{where}"
+    if rescored["same"] and not where:
+        return f"Evaluated anew, {found}, as in the search."
+    spread = f", mean of {times} from {min(rescored['values']):.6g} to {max(rescored['values']):.6g}" * (times > 1)
+    luck = "" if rescored["same"] else "; values differ from one evaluation to the next"
+    lost = f"; {failed} of {times + failed} evaluations were not valid" * bool(failed)
+    return f"Evaluated anew, {found}{spread} (in the search {rescored['found']:.10g}){luck}{lost}."
 
 
 def text_of(candidate: Candidate) -> str:

@@ -17,7 +17,7 @@ from evolvent.core.secrets import redact
 from evolvent.lineage import charts
 from evolvent.lineage.charts import Bin, Row, Series
 from evolvent.lineage.curves import curves, other_curves
-from evolvent.lineage.descent import descent, yields
+from evolvent.lineage.descent import believed, descent, yields
 from evolvent.lineage.diff import paired
 from evolvent.lineage.runs import RunView, read_run
 from evolvent.lineage.store import Store
@@ -58,6 +58,7 @@ def render(view: RunView) -> str:
         headline=headline(view),
         interval_chart=before_and_after(view),
         descent=descent(view),
+        believed=believed(view.rescored) if view.rescored else "",
         yields=yields(view) if view.candidates else [],
         curves=curves(view),
         others=other_curves(view),

@@ -68,6 +68,7 @@ class RunView:
     errors: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     candidates: dict[int, dict[str, Any]] = field(default_factory=dict)  # of a search, by uid
+    rescored: dict[str, Any] | None = None  # the best of a finished search, evaluated anew (`search.rescore`)
 
     def curve(self, metric: str, role: str = "") -> list[tuple[int, float]]:
         """(step, value) of a metric, where it was recorded."""
@@ -124,6 +125,7 @@ def _apply(view: RunView, event: Event) -> None:
             view.versions = [v for v in view.versions if v.step <= step or v.number == head]
             view.head = head
             view.resumed.append((event.id, step))
+            view.rescored = None
             if data.get("budget"):
                 view.spec = {**view.spec, "budget": data["budget"]}
         case "step":
@@ -140,6 +142,10 @@ def _apply(view: RunView, event: Event) -> None:
             view.evaluations[data["name"]] = view.evaluations[data["as"]] if "as" in data else data["result"]
             view.measured[data["name"]] = data["version"]
             for unit, amount in data.get("spent", {}).items():
+                view.evidence_spent[unit] = view.evidence_spent.get(unit, 0.0) + amount
+        case "rescored":
+            view.rescored = data["result"]
+            for unit, amount in data["spent"].items():
                 view.evidence_spent[unit] = view.evidence_spent.get(unit, 0.0) + amount
         case "samples":
             view.samples[data["name"]] = view.samples[data["as"]] if "as" in data else data["problems"]

@@ -51,23 +51,28 @@ def refuse_unanswered(assembled: Assembled) -> None:
     """`UserError` if the recipe learns from answers, and the task is to be solved by a program."""
     for role in assembled.system.roles.values():
         if not judges_answers(role.task) and not any(hasattr(part, "evaluates") for part in role.parts.values()):
+            same = "best-of-n" in assembled.spec.recipe  # n variations of the seed program, and the best of them
+            instead = "iid-sampling, which is best-of-n for programs" if same else "hill-climbing"
             raise UserError(
                 f"{assembled.spec.recipe} has a model answer problems, and {role.task.name} wants programs; take a "
-                "recipe that searches, such as hill-climbing"
+                f"recipe that searches, such as {instead}"
             )
 
 
 def refuse_endless(assembled: Assembled, budget: Budget) -> None:
     """`UserError` if nothing that the run does is counted in the unit of its budget."""
     roles = assembled.system.roles.values()
+    silent = "there is no model that reads or writes" if assembled.spec.model == "none" else ""
     why = {
+        **dict.fromkeys(("prefilled", "sampled", "decode_steps"), silent),
         "money": "" if "engine.prices" in assembled.spec.settings else NO_PRICES,
         "model_calls": "" if is_endpoint(assembled.spec.model) else "the model is not behind an endpoint",
         "environment_steps": "" if any(hasattr(r.task, "episode") for r in roles) else "the task has no environment",
         "trained": "" if any("learn" in r.slots for r in roles) else f"{assembled.spec.recipe} trains nothing",
     }.get(budget.unit)
     if why:
-        raise UserError(f"a budget of {budget} would never be used up, since {why}; give steps, tokens or minutes")
+        units = "steps, evaluations or minutes" if silent else "steps, tokens or minutes"
+        raise UserError(f"a budget of {budget} would never be used up, since {why}; give {units}")
 
 
 def refuse_aimless(assembled: Assembled, budget: Budget, target: float | None) -> None:

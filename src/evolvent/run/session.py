@@ -42,7 +42,7 @@ from evolvent.run.check import (
     refuse_unanswered,
 )
 from evolvent.run.environment import describe_plan, environment
-from evolvent.run.final import measure
+from evolvent.run.final import measure, measure_search
 from evolvent.run.log import DEFAULT, Log, check_logs, open_logs
 from evolvent.run.pace import Pace
 from evolvent.run.result import Progress, Result, flat
@@ -58,7 +58,8 @@ class Session:
 
     name    of the run; empty: the next free one of its recipe and task
     target  stop when the gate accuracy reaches this
-    final   measure on the test split before and after; None: not over an endpoint, where every answer may be paid for
+    final   measure on the test split before and after; None: not over an endpoint, where every answer may be paid for.
+            Of a search, evaluate the best anew at the end
     where   what the commands that are suggested need to find the store, ` --store FOLDER`
     """
 
@@ -100,7 +101,7 @@ class Session:
                 "the address and put it into the environment variable EVOLVENT_API_KEY"
             )
         if self.final is None:
-            self.final = not is_endpoint(self.spec.model) and judges_answers(assembled.task)
+            self.final = not is_endpoint(self.spec.model) or not judges_answers(assembled.task)
         self.name = self.name or free_name(self.store, self.spec.recipe, self.spec.task)
         if self.folder.is_dir() and any(p.name != "lock" for p in self.folder.iterdir()):
             raise self._taken()
@@ -191,7 +192,7 @@ class Session:
                 self._add_versions([self._version(assembled, 0, "start", {})])
             if not self.checkpoint.is_file():
                 self._save(system)
-            if self.final and "start" not in view.evaluations:
+            if self.final and judges_answers(assembled.task) and "start" not in view.evaluations:
                 first = load_assembled(self.store, view, 0) if assembled.policy.version else assembled
                 self.store.add_many(self.name, self._measure(first, "start", 0))
             view = read_run(self.store, self.name)
@@ -260,6 +261,8 @@ class Session:
         """Figures of the head. Those of the start model where nothing has changed it: nothing is measured twice."""
         if not self.final:
             return []
+        if not judges_answers(assembled.task):
+            return measure_search(assembled)
         if self._head != read_run(self.store, self.name).measured.get("start"):
             return self._measure(assembled, "evolved", self._head)
         return [(kind, {"name": "evolved", "version": self._head, "as": "start"}) for kind in ("samples", "evaluation")]

@@ -32,6 +32,7 @@ class Archive:
     children: Counter[int] = field(default_factory=Counter, init=False)
     event: ClassVar = "candidate"  # the kind of the journal's events
     told: int = field(default=0, init=False)  # of the history: what the journal has handed out
+    winner: int | None = field(default=None, init=False)  # whoever won when the best were evaluated anew, at the end
 
     @property
     def best(self) -> Candidate | None:
@@ -93,8 +94,8 @@ class Archive:
         self.history = [candidate_of(found[uid]) for uid in sorted(found)]
 
     def files(self) -> dict[str, str]:
-        """What a run leaves in its folder: the best program."""
-        best = self.best
+        """What a run leaves in its folder: the best program; of programs that were evaluated anew, the winner."""
+        best = self.best if self.winner is None else self.history[self.winner]
         return {} if best is None else {"best.py": best.text}
 
     def state_dict(self) -> dict[str, Any]:

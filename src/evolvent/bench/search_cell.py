@@ -1,0 +1,164 @@
+"""One cell of a comparison of searches: an arm with a seed, run to its budget; what it found, and what that is worth.
+
+Everything that is measured of an arm is computed from candidates within the budget: a step makes several, and what it
+makes beyond the budget does not count.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from evolvent.core.errors import UserError
+from evolvent.core.ledger import Budget
+from evolvent.run.assemble import assemble
+from evolvent.run.spec import RunSpec
+from evolvent.search.archive import archive_of
+from evolvent.search.candidate import Candidate
+from evolvent.search.loop import programs_of
+from evolvent.search.rescore import REPEATS, TOP, finalists, form_of, rescore
+
+IDLE = 50  # steps that may spend nothing in the unit of the budget
+EPSILON = 1e-9  # relative; shares of a step are rounded
+
+
+@dataclass(frozen=True)
+class SearchCell:
+    """What a cell's result depends on, the code and the model's weights aside.
+
+    evals    points of the curve of best values, at equal shares of the budget
+    top      candidates that are evaluated anew at the end, up to `repeats` times
+    """
+
+    arm: str
+    recipe: str
+    task: str
+    model: str
+    seed: int
+    budget: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    take: Mapping[str, str] = field(default_factory=dict)
+    profile: str = "auto"
+    evals: int = 20
+    top: int = TOP
+    repeats: int = REPEATS
+
+    def key(self, code: str) -> str:
+        """Hash of everything that the result depends on; the arm's name is not part of it."""
+        data = {k: v for k, v in asdict(self).items() if k != "arm"}
+        text = json.dumps(["search", data, code], sort_keys=True, default=str)
+        return hashlib.blake2b(text.encode(), digest_size=10).hexdigest()
+
+
+@dataclass
+class Tally:
+    """Candidates in the order in which they were made, with what had been spent after each.
+
+    Within a step, what it spent is shared out equally: for evaluations that is exact where all cost the same.
+    """
+
+    candidates: list[Candidate] = field(default_factory=list)
+    spent: list[float] = field(default_factory=list)  # in the unit of the budget
+    evaluations: list[float] = field(default_factory=list)
+
+    def add(self, new: Sequence[Candidate], before: tuple[float, float], after: tuple[float, float]) -> None:
+        """The candidates of one step, and (spent, evaluations) before and after it."""
+        for place, candidate in enumerate(new, 1):
+            share = place / len(new)
+            self.candidates.append(candidate)
+            self.spent.append(before[0] + share * (after[0] - before[0]))
+            self.evaluations.append(before[1] + share * (after[1] - before[1]))
+
+    def within(self, amount: float) -> int:
+        """How many candidates there were when so much had been spent; the seed program is always one of them."""
+        return max(1, int(np.searchsorted(self.spent, amount * (1 + EPSILON), side="right")))
+
+    def records(self, count: int) -> list[list[float]]:
+        """[spent, evaluations, value] of each of the first candidates that was better than all before it.
+
+        Only what is valid and was evaluated wholly counts.
+        """
+        found: list[list[float]] = []
+        for c, spent, evaluations in zip(self.candidates[:count], self.spent, self.evaluations, strict=False):
+            if c.valid and c.evaluation.complete and (not found or c.value > found[-1][2]):
+                found.append([spent, evaluations, c.value])
+        return found
+
+    def curve(self, cap: float, points: int) -> list[dict[str, Any]]:
+        """The state after the seed program, and at equal shares of the budget; `best` is None before the first value.
+
+        `valid` and `distinct` are shares of all candidates so far: those with a value, and different normal forms.
+        """
+        forms = [form_of(c) for c in self.candidates]
+        records, found = self.records(len(self.candidates)), []
+        for amount in [self.spent[0], *(cap * i / points for i in range(1, points + 1))]:
+            count = self.within(amount)
+            best = [value for spent, _, value in records if spent <= self.spent[count - 1]]
+            found.append(
+                {
+                    "step": self.candidates[count - 1].step,
+                    "spent": amount,
+                    "evaluations": self.evaluations[count - 1],
+                    "candidates": count,
+                    "best": best[-1] if best else None,
+                    "valid": sum(c.valid for c in self.candidates[:count]) / count,
+                    "distinct": len(set(forms[:count])) / count,
+                }
+            )
+        return found
+
+
+def run_search(cell: SearchCell) -> dict[str, Any]:
+    """Run a cell on one thread; plain data: curve and records of best values, means of step metrics, what was spent,
+    and the best evaluated anew (`search.rescore`), at the cost of the account `evidence`.
+
+    Deterministic but for the entries under `seconds`, where budget and evaluator are. The threads are the caller's to
+    set. `UserError` where nothing is valid, or the budget is in a unit that the search never spends.
+    """
+    begun, budget = time.perf_counter(), Budget.parse(cell.budget)
+    spec = RunSpec(
+        cell.recipe, cell.task, cell.model, cell.budget, cell.seed, cell.settings, cell.take, cell.profile
+    )  # fmt: skip
+    assembled = assemble(spec)
+    system, role = assembled.system, assembled.main_role
+    archive, task, ledger = archive_of(role), programs_of(role), system.ledger
+    tally, metrics, before = Tally(), list[Mapping[str, float]](), (0.0, 0.0)
+    try:
+        for steps in system.run(budget):
+            metrics.append({k: v for s in steps for k, v in s.metrics.items() if not k.startswith("seconds/")})
+            after = ledger.of(budget.unit), ledger.of("verifier_calls")
+            if system.t >= IDLE and not after[0]:
+                raise UserError(f"a budget of {budget} would never be used up by {cell.recipe}; give evaluations")
+            tally.add(archive.history[len(tally.candidates) :], before, after)
+            before = after
+        count = tally.within(budget.amount) if tally.candidates else 0
+        best = finalists(tally.candidates[:count], cell.top)
+        if not best:
+            raise UserError(f"{cell.recipe} found nothing valid on {cell.task} within {budget}")
+        with ledger.account("evidence"):
+            rescored = rescore(task, best, cell.repeats)
+    finally:
+        task.sandbox.close()
+    return {
+        "cell": asdict(cell),
+        "curve": tally.curve(budget.amount, cell.evals),
+        "records": tally.records(count),
+        "rescored": rescored,
+        "train": means(metrics),
+        "late": means(metrics[-max(1, len(metrics) // 4) :]),
+        "spent": dict(ledger.spent["method"]),
+        "errors": dict(system.errors),
+        "seconds": {"cell": time.perf_counter() - begun},
+    }
+
+
+def means(metrics: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Mean over steps of every metric, where it was recorded."""
+    names = sorted({name for row in metrics for name in row})
+    return {name: float(np.mean([row[name] for row in metrics if name in row])) for name in names}

@@ -1,0 +1,103 @@
+"""What claims about searches need beside those about models: their cells, the files these rest on, and the world."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from evolvent.bench.closure import ROOT, closure, module_file
+from evolvent.bench.search_cell import SearchCell
+from evolvent.bench.search_metrics import check_name
+from evolvent.core import places
+from evolvent.core.claim import Claim
+from evolvent.core.errors import UserError
+from evolvent.core.recipe import compile_plan
+from evolvent.engine import SPECIAL
+from evolvent.engine.endpoint import is_endpoint
+from evolvent.recipes import load_all, resolve
+from evolvent.tasks import ADAPTERS
+from evolvent.tasks.evaluation import judges_answers
+from evolvent.tasks.registry import load_task, parts_of
+from evolvent.tasks.worlds import WORLDS
+
+NO_MODEL = "none"
+INSIDE = [f"evolvent.guard.inside.{path.stem}" for path in sorted((ROOT / "guard" / "inside").glob("[!_]*.py"))]
+PLACE = re.compile(r"(evolvent\.[\w.]+):\w+")  # of a part of the package
+
+
+@cache
+def is_search(task: str) -> bool:
+    """Whether a task is solved by a search: it evaluates programs, and judges no answers."""
+    one = task.partition(":")[0]
+    return one in ADAPTERS and not judges_answers(load_task(task))  # only tasks of adapters may be of that kind
+
+
+def check_claim(one: Claim) -> None:
+    """`UserError` for claims about searches that cannot be measured, before anything is."""
+    for name in (*(c.metric for c in one.components), *([one.tune_by] if one.tune else [])):
+        check_name(name)
+    if one.test not in ("", one.task):
+        raise UserError(f"the claim `{one.text}` is tested on {one.test}; a search is tested on its own task only")
+    if is_endpoint(one.model):
+        raise UserError(f"the claim `{one.text}` asks {one.model}, which nobody can repeat; take `none` or `tiny`")
+
+
+def cell_of(one: Claim, arm: str, recipe: str, model: str, seed: int, settings: Mapping[str, Any]) -> SearchCell:
+    """The cell of an arm and a seed; parts among the settings are named as `module:name`."""
+    named = {k: f"{v.__module__}:{v.__qualname__}" if callable(v) else v for k, v in settings.items()}
+    return SearchCell(arm, recipe, one.task, model, seed, one.budget, named, evals=one.evals)
+
+
+def files_of(cell: SearchCell, roots: Iterable[str | Path]) -> list[str | Path]:
+    """Beside modules that `roots` import: the world, what runs inside the sandbox, what stands for a model, parts among
+    the settings, and the files that modules have in folders `prompts`, worlds in a folder of their own."""
+    found: list[str | Path] = ["evolvent.bench.search_cell", *INSIDE]
+    for part in parts_of(cell.task):
+        kind, _, rest = part.partition(":")
+        name = rest.partition(":")[0]
+        if kind == "program" and name in WORLDS:
+            found.append(WORLDS[name][0].partition(":")[0])
+    found += [match[1] for value in cell.settings.values() if (match := PLACE.fullmatch(str(value)))]
+    if cell.model in SPECIAL:
+        found.append(SPECIAL[cell.model].partition(":")[0])
+    if "rollout.prompts" in cell.settings:
+        found += texts(Path(str(cell.settings["rollout.prompts"])))
+    for module in closure([*roots, *found]):
+        path = module_file(module) if module.startswith("evolvent.") else None
+        if path:
+            found += texts(path.parent / "prompts")
+            own = path.parent.parent.name == "worlds"
+            found += [file for file in texts(path.parent) if file.suffix != ".py"] if own else []
+    return found
+
+
+def texts(folder: Path) -> list[Path]:
+    """The files below a folder, caches aside; none where there is no such folder."""
+    return sorted(p for p in folder.rglob("*") if p.is_file() and "__pycache__" not in p.parts)
+
+
+def world_of(claims: Iterable[Claim], recipe: str) -> str:
+    """What kind of world the claims of a recipe are about.
+
+    `simulated` where the model, the task's world or a part of our arm says so (an attribute `simulated` that is true);
+    `real` where programs are searched and no model writes them; else `tiny-policy`, the seed models.
+    """
+    kinds = set()
+    for one in claims:
+        search = is_search(one.task)
+        simulated = one.model.startswith("simulated") or (search and is_simulated(one, recipe))
+        kinds.add("simulated" if simulated else "real" if search and one.model == NO_MODEL else "tiny-policy")
+    return next(kind for kind in ("simulated", "tiny-policy", "real") if kind in kinds)
+
+
+def is_simulated(one: Claim, recipe: str) -> bool:
+    """Whether the world of a search, or a part of our arm, is a simulation."""
+    own = dict(one.arms.get("ours", {}))
+    plan = compile_plan(resolve(own.pop("recipe", recipe)), load_all(), {**one.common, **own}, {})
+    parts = [entry.value for entry in plan.values.values()]
+    parts += [site.wrapper for sites in plan.wraps.values() for site in sites]
+    named = [places.at(part) if isinstance(part, str) and PLACE.fullmatch(part) else part for part in parts]
+    return any(getattr(part, "simulated", False) for part in (load_task(one.task).world, *named))

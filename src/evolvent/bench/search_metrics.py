@@ -1,0 +1,81 @@
+"""Metrics of a cell of a search, by name. All values are the higher the better, as those of the worlds are.
+
+final.best                          the best value of the search
+final.rescored                      the value of the winner evaluated anew, which the search never saw
+final.optimism                      how much higher the search thought of the winner
+area.best                           mean of the best value so far over the budget, the area under the curve
+reach.best@2.5                      budget spent when a value of at least 2.5 was there; if never, the cap
+share.valid   share.distinct        of all candidates: those with a value; different normal forms
+train.METRIC  late.METRIC           of the steps: mean over all, over the last quarter
+spent.UNIT                          of the ledger
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from evolvent.core.errors import UserError, nearest
+from evolvent.core.ledger import UNITS, Budget
+
+NAMES = ("final.best", "final.rescored", "final.optimism", "area.best", "share.valid", "share.distinct")
+OPEN = ("train.", "late.", "reach.best@", "spent.")  # something follows that only the result knows
+
+
+def check_name(name: str) -> None:
+    """`UserError` for what cannot be the name of a metric of a search, before anything is measured."""
+    rest = name.removeprefix("reach.best@")
+    level_is_wrong = rest != name and not _is_number(rest)
+    unit_is_wrong = name.startswith("spent.") and name.removeprefix("spent.") not in UNITS
+    if (name not in NAMES and not name.startswith(OPEN)) or level_is_wrong or unit_is_wrong:
+        known = ", ".join([*NAMES, "reach.best@VALUE", "train.METRIC", "late.METRIC", "spent.UNIT"])
+        raise UserError(f"no metric `{name}` of a search{nearest(name, NAMES)} (there are: {known})")
+
+
+def search_metric(name: str, result: Mapping[str, Any]) -> float:
+    """A metric of a cell's result; `UserError` for names that the result does not have."""
+    check_name(name)
+    kind, _, what = name.partition(".")
+    records, cap = result["records"], Budget.parse(result["cell"]["budget"]).amount
+    if kind == "area":
+        return area(records, cap)
+    if kind == "reach":
+        level = float(what.partition("@")[2])
+        return next((spent for spent, _, value in records if value >= level), cap)
+    if kind == "share":
+        return float(result["curve"][-1][what])
+    if kind == "spent":
+        return float(result["spent"][what])
+    if kind == "final":
+        return final(what, result)
+    if what not in result[kind]:
+        raise UserError(f"no metric `{name}`{nearest(what, result[kind])} (there are: {', '.join(result[kind])})")
+    return float(result[kind][what])
+
+
+def final(what: str, result: Mapping[str, Any]) -> float:
+    """What came of a search; `UserError` where the winner is not valid any more when it is evaluated anew."""
+    if what == "best":
+        return float(result["records"][-1][2])
+    winner = result["rescored"]
+    if winner["value"] is None:
+        arm, seed = result["cell"]["arm"], result["cell"]["seed"]
+        raise UserError(f"nothing of what {arm} found with seed {seed} is valid when it is evaluated anew")
+    return float(winner["value"] if what == "rescored" else winner["found"] - winner["value"])
+
+
+def area(records: list[list[float]], cap: float) -> float:
+    """Mean of the best value so far, from the first value to the end of the budget."""
+    ends = [*(min(spent, cap) for spent, *_ in records[1:]), cap]
+    width = cap - records[0][0]
+    if width <= 0:
+        return float(records[0][2])
+    return sum(value * (end - spent) for (spent, _, value), end in zip(records, ends, strict=True)) / width
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,121 @@
+"""What the best of a search is worth, evaluated anew: who is best in a search was perhaps only lucky there.
+
+The `TOP` best are evaluated anew: on the gate split where the world has instances, else once more as in the search. The
+one that does best there is the winner, and the winner alone is then evaluated for the figure that counts: on the test
+split, or else once more anew, since the best of several is lucky again. Where nothing varies, a value that is
+reproduced is that figure. The search sees nothing of this.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from statistics import fmean
+from typing import Any
+
+from evolvent.search.candidate import Candidate, ranked
+from evolvent.search.normal import tree_hash
+from evolvent.tasks.program import ProgramTask
+
+TOP = 5  # candidates that are evaluated anew
+REPEATS = 5  # evaluations of each of them, where the first two differ
+SAME = 1e-12  # relative difference of values that are the same: sums may run in another order
+
+Values = list[float | None]  # of the evaluations of one program; None: it was not valid
+
+
+def form_of(candidate: Candidate) -> str:
+    """Hash of the normal form; of what is no Python, the text itself."""
+    try:
+        return tree_hash(candidate.text)
+    except SyntaxError:
+        return candidate.text
+
+
+def finalists(history: Iterable[Candidate], top: int = TOP) -> list[Candidate]:
+    """The best valid candidates that were evaluated wholly, the best first, no two of the same normal form."""
+    found: dict[str, Candidate] = {}
+    for c in ranked(c for c in history if c.valid and c.evaluation.complete):
+        if len(found) == top:
+            break
+        found.setdefault(form_of(c), c)
+    return list(found.values())
+
+
+def rescore(task: ProgramTask, best: Sequence[Candidate], repeats: int = REPEATS) -> dict[str, Any]:
+    """Evaluate candidates anew, the best first; plain data.
+
+    winner, value   the uid, and the mean of `values`; None where nobody is valid any more
+    found           the winner's value in the search
+    values, failed  of the winner's last evaluations: those that were valid, and how many were not
+    split           where they come from: `test`, or `train` where the world has no test split
+    choice          what the winner was chosen on: `gate`, or `train`, evaluated anew
+    same            whether every value was reproduced; then there are as few evaluations as show that
+    top             of each candidate uid, value in the search and values on the split of the choice
+    """
+    gate, test = task.instances("gate"), task.instances("test")
+    known: list[Values] = [[] if gate else [c.value] for c in best]
+    fresh, same = anew(task, [c.text for c in best], gate or task.instances("train"), repeats, known)
+    data = {
+        "winner": None, "value": None, "found": None, "values": [], "failed": 0,
+        "split": "test" if test else "train", "choice": "gate" if gate else "train", "same": same,
+        "top": [{"uid": c.uid, "value": c.value, "values": v} for c, v in zip(best, fresh, strict=True)],
+    }  # fmt: skip
+    alive = [i for i, values in enumerate(fresh) if any(v is not None for v in values)]
+    if not alive:
+        return data
+    place = max(alive, key=lambda i: (-fresh[i].count(None), fmean(valid(fresh[i])), -i))
+    winner, values = best[place], fresh[place]
+    if gate or test or not same:
+        last_names = test or task.instances("train")
+        [values], last = anew(task, [winner.text], last_names, repeats, [[]], every=not same)
+        data["same"] = same and last
+    good = valid(values)
+    data |= {"winner": winner.uid, "found": winner.value, "values": good, "failed": len(values) - len(good)}
+    data["value"] = fmean(good) if good else None
+    return data
+
+
+def anew(
+    task: ProgramTask,
+    programs: Sequence[str],
+    names: Sequence[str],
+    repeats: int,
+    known: Sequence[Values],
+    every: bool = False,
+) -> tuple[list[Values], bool]:
+    """New values of each program, and whether all are the same as the first, those known included.
+
+    Two values that agree are enough; where anybody's differ, or with `every`, all are evaluated `repeats` times.
+    """
+    values: list[Values] = [[] for _ in programs]
+    same = True
+    while programs and len(values[0]) < repeats:
+        for mine, value in zip(values, evaluated(task, programs, names), strict=True):
+            mine.append(value)
+        seen = [[*old, *new] for old, new in zip(known, values, strict=True)]
+        same = all(alike(row[0], value) for row in seen for value in row)
+        if same and len(seen[0]) > 1 and not every:
+            break
+    return values, same
+
+
+def evaluated(task: ProgramTask, programs: Sequence[str], names: Sequence[str]) -> Values:
+    """One new value of each program; what the sandbox lost is tried once more."""
+    found = task.evaluate(programs, [names] * len(programs))
+    for i, evaluation in enumerate(found):
+        if evaluation.status == "lost":
+            [found[i]] = task.evaluate([programs[i]], [names])
+    return [evaluation.value for evaluation in found]
+
+
+def valid(values: Values) -> list[float]:
+    """Without those that were not valid."""
+    return [v for v in values if v is not None]
+
+
+def alike(a: float | None, b: float | None) -> bool:
+    """The same value, or both without one."""
+    if a is None or b is None:
+        return a is b
+    return math.isclose(a, b, rel_tol=SAME, abs_tol=SAME * SAME)
