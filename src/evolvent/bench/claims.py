@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime
 import hashlib
+import inspect
 import json
 import math
 import os
@@ -22,7 +23,7 @@ from evolvent.bench.cell import Cell
 from evolvent.bench.closure import ROOT, closure, combined, weights_hash
 from evolvent.bench.metrics import metric, parts_needed
 from evolvent.bench.pool import AnyCell, run_cells
-from evolvent.bench.search_claims import cell_of, check_claim, files_of, is_search, world_of
+from evolvent.bench.search_claims import cell_of, check_claim, files_of, is_search, place_of, world_of
 from evolvent.bench.statistics import Interval, Verdict, combine, decide, sign_flip_p
 from evolvent.core.claim import Claim, Component
 from evolvent.core.errors import UserError
@@ -121,7 +122,7 @@ class Study:
 
     def registration(self) -> dict[str, Any]:
         """The claims as data, and their hash."""
-        data = {kind: json.loads(json.dumps(asdict(c), default=str)) for kind, c in self.claims.items()}
+        data = {kind: json.loads(json.dumps(asdict(c), default=named)) for kind, c in self.claims.items()}
         return {
             "claims": data,
             "hash": hashlib.blake2b(json.dumps(data, sort_keys=True).encode(), digest_size=8).hexdigest(),
@@ -337,6 +338,11 @@ def home(recipe: Recipe) -> str | Path:
     """The module of a recipe of this package, or the file of a user's."""
     file = Path(recipe.file)
     return f"evolvent.recipes.{recipe.family}.{file.stem}" if file.is_relative_to(ROOT) else file
+
+
+def named(value: Any) -> str:
+    """A value that JSON does not know; functions by their place, since what Python says of them has an address."""
+    return place_of(value) if inspect.isfunction(value) else str(value)
 
 
 def callable_name(recipe: Recipe) -> str:

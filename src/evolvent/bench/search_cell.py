@@ -22,7 +22,7 @@ from evolvent.run.spec import RunSpec
 from evolvent.search.archive import archive_of
 from evolvent.search.candidate import Candidate
 from evolvent.search.loop import programs_of
-from evolvent.search.rescore import REPEATS, TOP, finalists, form_of, rescore
+from evolvent.search.rescore import REPEATS, TOP, believe, form_of
 
 IDLE = 50  # steps that may spend nothing in the unit of the budget
 EPSILON = 1e-9  # relative; shares of a step are rounded
@@ -116,7 +116,7 @@ class Tally:
 
 def run_search(cell: SearchCell) -> dict[str, Any]:
     """Run a cell on one thread; plain data: curve and records of best values, means of step metrics, what was spent,
-    and the best evaluated anew (`search.rescore`), at the cost of the account `evidence`.
+    and the best evaluated anew (`search.rescore`).
 
     Deterministic but for the entries under `seconds`, where budget and evaluator are. The threads are the caller's to
     set. `UserError` where nothing is valid, or the budget is in a unit that the search never spends.
@@ -138,11 +138,9 @@ def run_search(cell: SearchCell) -> dict[str, Any]:
             tally.add(archive.history[len(tally.candidates) :], before, after)
             before = after
         count = tally.within(budget.amount) if tally.candidates else 0
-        best = finalists(tally.candidates[:count], cell.top)
-        if not best:
+        rescored = believe(role, tally.candidates[:count], cell.top, cell.repeats)
+        if rescored is None:
             raise UserError(f"{cell.recipe} found nothing valid on {cell.task} within {budget}")
-        with ledger.account("evidence"):
-            rescored = rescore(task, best, cell.repeats)
     finally:
         task.sandbox.close()
     return {

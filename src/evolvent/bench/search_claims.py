@@ -47,8 +47,13 @@ def check_claim(one: Claim) -> None:
 
 def cell_of(one: Claim, arm: str, recipe: str, model: str, seed: int, settings: Mapping[str, Any]) -> SearchCell:
     """The cell of an arm and a seed; parts among the settings are named as `module:name`."""
-    named = {k: f"{v.__module__}:{v.__qualname__}" if callable(v) else v for k, v in settings.items()}
+    named = {k: place_of(v) if callable(v) else v for k, v in settings.items()}
     return SearchCell(arm, recipe, one.task, model, seed, one.budget, named, evals=one.evals)
+
+
+def place_of(part: Any) -> str:
+    """`module:name` of a class or function."""
+    return f"{part.__module__}:{part.__qualname__}"
 
 
 def files_of(cell: SearchCell, roots: Iterable[str | Path]) -> list[str | Path]:

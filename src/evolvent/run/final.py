@@ -17,8 +17,7 @@ from evolvent.core.secrets import redact
 from evolvent.models.tokenizer import Format, SeedFormat
 from evolvent.run.assemble import Assembled
 from evolvent.search.archive import Archive
-from evolvent.search.loop import programs_of
-from evolvent.search.rescore import finalists, rescore
+from evolvent.search.rescore import believe
 from evolvent.tasks.base import Task, distinct
 from evolvent.tasks.registry import load_task
 
@@ -68,13 +67,11 @@ def measure_search(assembled: Assembled) -> list[tuple[str, dict[str, Any]]]:
     Nothing for recipes without an archive, and where nothing is valid. Charged to the account `evidence`.
     """
     archives = [p for p in assembled.system.parts.values() if isinstance(p, Archive)]
-    best = finalists(archives[0].history) if archives else []
-    if not best:
-        return []
     ledger = assembled.system.ledger
     before = dict(ledger.spent.get("evidence", {}))
-    with ledger.account("evidence"):
-        found = rescore(programs_of(assembled.main_role), best)
+    found = believe(assembled.main_role, archives[0].history) if archives else None
+    if found is None:
+        return []
     archives[0].winner = found["winner"]
     spent = {unit: amount - before.get(unit, 0.0) for unit, amount in ledger.spent["evidence"].items()}
     return [("rescored", {"result": found, "spent": {u: x for u, x in spent.items() if x}})]

@@ -6,7 +6,6 @@ operator may look at, a trajectory's `info` holds the program, its operator and 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -31,7 +30,8 @@ from evolvent.tasks.program import ProgramTask
 class Parents:
     """Propose: `children` a step, each of a parent that `parent` chooses, with what `context` lays beside it.
 
-    The first step evaluates the seed program alone.
+    The first step evaluates the seed program alone. Metric `parent_rank`: the share of members that are better than the
+    parent, mean over children; 0 is always the best, 0.5 anybody.
     """
 
     children: int = 8
@@ -46,12 +46,14 @@ class Parents:
             yield [Request(problem, 1)]
             return
         pool = archive.pool()
-        requests = []
+        requests, values, better = [], pool.values, 0.0
         for i in range(self.children):
             rng = s.rng("parent", i)
             parent = self.parent(pool, rng)
             beside = self.context(parent, pool, rng)
+            better += float(np.mean(values > parent.value)) / self.children
             requests.append(Request(problem, 1, uses=tuple(str(c.uid) for c in (parent, *beside))))
+        s.log("parent_rank", better)
         yield requests
 
     def check(self, system: object) -> None:
@@ -97,7 +99,8 @@ class Evaluate:
     which instances of the world it is evaluated on; without, those of the split `train`.
 
     Metrics: `stages`, the mean number that candidates have been through, where there is more than one. An evaluation of
-    the budget is that of one program on one instance, or on a world that is one whole.
+    the budget is that of one program on one instance, or on a world that is one whole; seconds of verifying are those
+    of the processor, so that a busy machine makes no search shorter.
     """
 
     promote: Promote = everybody
@@ -134,10 +137,10 @@ class Evaluate:
 
     def _stage(self, stage: int, rest: Sequence[tuple[Trajectory, Plan]], s: Step) -> None:
         task = programs_of(s.role)
-        whole, begun = set(task.instances("train")), time.perf_counter()
+        whole, before = set(task.instances("train")), task.cpu_seconds
         found = task.evaluate([t.info["program"] for t, _ in rest], [plan[stage] for _, plan in rest])
         calls = sum(len(plan[stage]) for _, plan in rest) if whole else len(rest) * (stage == 0)
-        s.role.ledger.charge(verifier_calls=calls, verifier_seconds=time.perf_counter() - begun)
+        s.role.ledger.charge(verifier_calls=calls, verifier_seconds=task.cpu_seconds - before)
         for (t, plan), evaluation in zip(rest, found, strict=True):
             t.info["stages"] = stage + 1
             if evaluation.status == "lost":

@@ -13,7 +13,9 @@ from collections.abc import Iterable, Sequence
 from statistics import fmean
 from typing import Any
 
+from evolvent.core.role import Role
 from evolvent.search.candidate import Candidate, ranked
+from evolvent.search.loop import programs_of
 from evolvent.search.normal import tree_hash
 from evolvent.tasks.program import ProgramTask
 
@@ -42,6 +44,18 @@ def finalists(history: Iterable[Candidate], top: int = TOP) -> list[Candidate]:
     return list(found.values())
 
 
+def believe(role: Role, history: Iterable[Candidate], top: int = TOP, repeats: int = REPEATS) -> dict[str, Any] | None:
+    """The best of a history evaluated anew, charged to the account `evidence`; None if nobody is valid."""
+    best, task = finalists(history, top), programs_of(role)
+    if not best:
+        return None
+    before = task.cpu_seconds
+    found = rescore(task, best, repeats)
+    with role.ledger.account("evidence"):
+        role.ledger.charge(verifier_calls=found["evaluations"], verifier_seconds=task.cpu_seconds - before)
+    return found
+
+
 def rescore(task: ProgramTask, best: Sequence[Candidate], repeats: int = REPEATS) -> dict[str, Any]:
     """Evaluate candidates anew, the best first; plain data.
 
@@ -52,13 +66,16 @@ def rescore(task: ProgramTask, best: Sequence[Candidate], repeats: int = REPEATS
     choice          what the winner was chosen on: `gate`, or `train`, evaluated anew
     same            whether every value was reproduced; then there are as few evaluations as show that
     top             of each candidate uid, value in the search and values on the split of the choice
+    evaluations     how many that took, one for each instance
     """
-    gate, test = task.instances("gate"), task.instances("test")
-    known: list[Values] = [[] if gate else [c.value] for c in best]
-    fresh, same = anew(task, [c.text for c in best], gate or task.instances("train"), repeats, known)
-    data = {
+    gate, test, train = (task.instances(split) for split in ("gate", "test", "train"))
+    whole = bool(train) or not task.world.stages  # what an evaluator's stages add up to differs
+    known: list[Values] = [[c.value] if whole and not gate else [] for c in best]
+    fresh, same = anew(task, [c.text for c in best], gate or train, repeats, known)
+    data: dict[str, Any] = {
         "winner": None, "value": None, "found": None, "values": [], "failed": 0,
         "split": "test" if test else "train", "choice": "gate" if gate else "train", "same": same,
+        "evaluations": sum(map(len, fresh)) * max(1, len(gate or train)),
         "top": [{"uid": c.uid, "value": c.value, "values": v} for c, v in zip(best, fresh, strict=True)],
     }  # fmt: skip
     alive = [i for i, values in enumerate(fresh) if any(v is not None for v in values)]
@@ -67,8 +84,8 @@ def rescore(task: ProgramTask, best: Sequence[Candidate], repeats: int = REPEATS
     place = max(alive, key=lambda i: (-fresh[i].count(None), fmean(valid(fresh[i])), -i))
     winner, values = best[place], fresh[place]
     if gate or test or not same:
-        last_names = test or task.instances("train")
-        [values], last = anew(task, [winner.text], last_names, repeats, [[]], every=not same)
+        [values], last = anew(task, [winner.text], test or train, repeats, [[]], every=not same)
+        data["evaluations"] += len(values) * max(1, len(test or train))
         data["same"] = same and last
     good = valid(values)
     data |= {"winner": winner.uid, "found": winner.value, "values": good, "failed": len(values) - len(good)}

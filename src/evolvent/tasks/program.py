@@ -75,6 +75,7 @@ class ProgramTask:
         self.name, self.categories = world.name, (world.name,)
         self.seed_program, self.components = world.seed, world.components
         self.max_tokens = 16_384
+        self.cpu_seconds = 0.0  # that evaluations have taken so far
 
     @cached_property
     def sandbox(self) -> Sandbox:
@@ -105,6 +106,7 @@ class ProgramTask:
         calls = [self.world.call(programs[i], asked[i]) for i in todo]
         outcomes = self.sandbox.run(calls, self.world.limits) if todo else []
         for i, outcome in zip(todo, outcomes, strict=True):
+            self.cpu_seconds += outcome.cpu
             verdicts[i] = self._verdict(outcome, asked[i])
         return [v for v in verdicts if v is not None]
 
