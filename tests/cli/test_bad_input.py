@@ -10,6 +10,8 @@ from tests.toys import random_policy
 from evolvent.cli.main import COMMANDS, main
 from evolvent.models.checkpoint import write_policy
 
+PACKING = "program:circle-packing:8"
+
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -159,6 +161,11 @@ def test_config_files(text: str, said: str, model: Path, here: Path, capsys: pyt
         (["compare", "grpo", "rloo", "--task", "arith", "--budget", "5"], "has no unit"),
         (["compare", "grpo", "rloo", "--task", "arith", "--picture", "no/where.png"], "cannot draw no/where.png"),
         (["compare", "grpo", "rloo", "--task", "arith", "--picture", "curves.odt"], "ending in .png"),
+        (["compare", "grpo", "--task", PACKING], "grpo has a model answer problems"),
+        (["compare", "hill-climbing", "--task", PACKING, "--no-baselines"], "leave the baselines on"),
+        (["compare", "hill-climbng", "--task", PACKING], "did you mean hill-climbing"),
+        (["compare", "hill-climbing", "--task", PACKING, "--test", "arith"], "leave out --test"),
+        (["compare", "hill-climbing", "random-search", "--task", PACKING, "--budget", "5"], "has no unit"),
         (["claims", "grppo"], "did you mean grpo"),
         (["claims", "grpo"], "makes no claims"),
         (["audit", "countdwn"], "did you mean countdown"),

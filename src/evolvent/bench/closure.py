@@ -19,8 +19,14 @@ ROOT = Path(evolvent.__file__).parent
 
 def module_file(name: str) -> Path | None:
     """The file of a module of this package."""
+    return file_below(ROOT, name)
+
+
+@cache
+def file_below(root: Path, name: str) -> Path | None:
+    """The file of a module of the package in a folder; asked for some thousand names in each closure."""
     parts = name.split(".")[1:]
-    for path in (ROOT.joinpath(*parts).with_suffix(".py"), ROOT.joinpath(*parts, "__init__.py")):
+    for path in (root.joinpath(*parts).with_suffix(".py"), root.joinpath(*parts, "__init__.py")):
         if path.is_file():
             return path
     return None

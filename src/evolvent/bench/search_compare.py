@@ -11,8 +11,10 @@ from evolvent.bench.search_cell import SearchCell
 from evolvent.bench.statistics import Interval, sign_flip_p, t_interval
 from evolvent.core.errors import UserError
 from evolvent.core.ledger import Budget
+from evolvent.core.recipe import compile_plan
 from evolvent.lineage.descent import best_of, valid
 from evolvent.lineage.runs import RunView
+from evolvent.recipes import load_all, resolve
 
 BASELINES = ("random-search", "iid-sampling", "sequential-sampling")
 SAME_AS = {"best-of-n": "iid-sampling"}  # n programs, each varied from the seed program, and the best of them
@@ -88,6 +90,13 @@ def named(arm: Arm) -> Arm:
     return Arm(arm.name, SAME_AS.get(arm.recipe, arm.recipe), arm.settings)
 
 
+def refuse_answering(arm: Arm) -> None:
+    """`UserError` for a recipe that has a model answer problems instead of evaluating programs."""
+    parts = [entry.value for entry in compile_plan(resolve(arm.recipe), load_all(), arm.settings).values.values()]
+    if "judge" not in arm.settings and not any(hasattr(part, "evaluates") for part in parts):
+        raise UserError(f"{arm.recipe} has a model answer problems; compare recipes that search, such as hill-climbing")
+
+
 def compare_searches(
     arms: Sequence[Arm],
     task: str,
@@ -105,6 +114,8 @@ def compare_searches(
     if len(arms) < 2:
         raise UserError("compare needs at least two arms; leave the baselines on, or name another recipe")
     refuse_unfit(arms, seeds)
+    for arm in arms:
+        refuse_answering(arm)
     cap = Budget.parse(budget)
     cells = [
         SearchCell(a.name, a.recipe, task, seed_model(model, s), s, budget, {**settings, **a.settings})
