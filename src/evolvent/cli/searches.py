@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from evolvent.cli.options import emit, pairs
+from evolvent.cli.runs import console as wide
 from evolvent.core.errors import UserError
 
 BUDGET = "200 evaluations"  # without --budget: steps of searches differ in evaluations
@@ -68,7 +69,6 @@ def compare_methods(
 
 def print_searches(result: Any) -> None:
     """The table of a comparison of searches."""
-    from rich.console import Console
     from rich.table import Table
 
     from evolvent.bench.search_compare import unit_name
@@ -81,7 +81,7 @@ def print_searches(result: Any) -> None:
     rows = result.table()
     spent = ["verifier_calls", "verifier_seconds"]
     spent += [unit for unit in ("sampled", "money") if any(row["spent"].get(unit) for row in rows)]
-    names = ("arm", "best in the search", "evaluated anew", "anew: difference to the first", "best of all", "valid")
+    names = ("arm", "best in the search", "evaluated anew", "difference to the first", "best of all", "valid")
     for name in (*names, *map(unit_name, spent)):
         table.add_column(name)
     for row in rows:
@@ -94,7 +94,7 @@ def print_searches(result: Any) -> None:
             f"{100 * row['valid']:.0f} %",
             *(f"{row['spent'].get(unit, 0.0):,.4g}" for unit in spent),
         )
-    Console(highlight=False).print(table)
+    wide().print(table)
     click.echo(f"The seed program has {rows[0]['start']:.8g}; higher is better. Nothing beyond the budget counts.")
 
 
@@ -114,7 +114,6 @@ def luck(row: Mapping[str, Any], seeds: int) -> str:
 
 def print_search_runs(rows: Sequence[Mapping[str, Any]]) -> None:
     """The table of finished searches."""
-    from rich.console import Console
     from rich.table import Table
 
     table = Table(title="finished searches", title_justify="left")
@@ -133,4 +132,4 @@ def print_search_runs(rows: Sequence[Mapping[str, Any]]) -> None:
             f"{row['spent']['verifier_seconds']:,.4g}",
             f"{100 * row['valid']:.0f} %",
         )
-    Console(highlight=False).print(table)
+    wide().print(table)

@@ -262,6 +262,7 @@ class Session:
         if not self.final:
             return []
         if not judges_answers(assembled.task):
+            self.say("evaluating the best programs anew")
             return measure_search(assembled)
         if self._head != read_run(self.store, self.name).measured.get("start"):
             return self._measure(assembled, "evolved", self._head)
