@@ -105,4 +105,5 @@ def is_simulated(one: Claim, recipe: str) -> bool:
     parts = [entry.value for entry in plan.values.values()]
     parts += [site.wrapper for sites in plan.wraps.values() for site in sites]
     named = [places.at(part) if isinstance(part, str) and PLACE.fullmatch(part) else part for part in parts]
-    return any(getattr(part, "simulated", False) for part in (load_task(one.task).world, *named))
+    world = getattr(load_task(one.task), "world", None)
+    return any(getattr(part, "simulated", False) for part in (world, *named))
