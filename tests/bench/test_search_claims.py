@@ -15,7 +15,7 @@ import pytest
 from evolvent.bench import claims as page
 from evolvent.bench.cell import Cell
 from evolvent.bench.claims import MORE_SEEDS, VERDICT_SEEDS, Evidence, Study, stale
-from evolvent.bench.closure import read_module
+from evolvent.bench.closure import ROOT, read_module
 from evolvent.bench.search_cell import SearchCell
 from evolvent.bench.search_claims import is_search, texts, world_of
 from evolvent.cli.main import main
@@ -152,7 +152,7 @@ def test_the_code_of_a_search_is_its_rules_its_world_and_its_sandbox(study: Call
         "evolvent.tasks.worlds.circle_packing",
         "evolvent.tasks.worlds.sized",
     } <= found
-    assert not {"evolvent.tasks.worlds.heilbronn", "evolvent.search.write", "evolvent.bench.cell"} & found
+    assert not {"evolvent.tasks.worlds.heilbronn", "evolvent.search.islands", "evolvent.bench.cell"} & found
     assert not {name.split(".")[1] for name in found if name.startswith("evolvent.")} & {"cli", "serve", "lineage"}
     assert not any(name.startswith("model ") for name in found)
     other = study(outcome=changed(plain, task="program:heilbronn:11")).code_of_all()
@@ -164,7 +164,9 @@ def test_prompts_belong_to_what_writes_with_them(
 ) -> None:
     writing = {"common": {"rollout": Write}, "model": "tiny"}
     names = [n for n in study(outcome=changed(plain, **writing)).code_of_all() if "prompts" in n]
-    assert names == [f"evolvent/search/prompts/{name}.md" for name in ("_program", "cross", "diff", "rewrite")]
+    assert names == sorted(f"evolvent/search/prompts/{path.name}" for path in (ROOT / "search/prompts").iterdir())
+    assert {"evolvent/search/prompts/diff.md", "evolvent/search/prompts/rewrite.md"} <= set(names)
+    assert not [n for n in study().code_of_all() if "prompts" in n]  # where no model is, none are read
     monkeypatch.chdir(tmp_path)  # names do not depend on where one stands, keys neither
     made = study(outcome=changed(plain, **writing))
     assert [n for n in made.code_of_all() if "prompts" in n] == names

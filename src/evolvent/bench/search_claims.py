@@ -58,7 +58,7 @@ def place_of(part: Any) -> str:
 
 def files_of(cell: SearchCell, roots: Iterable[str | Path]) -> list[str | Path]:
     """Beside modules that `roots` import: the world, what runs inside the sandbox, what stands for a model, parts among
-    the settings, and the files that modules have in folders `prompts`, worlds in a folder of their own."""
+    the settings, the files of a world in a folder of its own, and with a model those in folders `prompts`."""
     found: list[str | Path] = ["evolvent.bench.search_cell", *INSIDE]
     for part in parts_of(cell.task):
         kind, _, rest = part.partition(":")
@@ -68,14 +68,13 @@ def files_of(cell: SearchCell, roots: Iterable[str | Path]) -> list[str | Path]:
     found += [match[1] for value in cell.settings.values() if (match := PLACE.fullmatch(str(value)))]
     if cell.model in SPECIAL:
         found.append(SPECIAL[cell.model].partition(":")[0])
-    if "rollout.prompts" in cell.settings:
-        found += texts(Path(str(cell.settings["rollout.prompts"])))
+    found += [file for key, own in cell.settings.items() if key.endswith(".prompts") for file in texts(Path(str(own)))]
     for module in closure([*roots, *found]):
         path = module_file(module) if module.startswith("evolvent.") else None
-        if path:
+        if path and cell.model != NO_MODEL:
             found += texts(path.parent / "prompts")
-            own = path.parent.parent.name == "worlds"
-            found += [file for file in texts(path.parent) if file.suffix != ".py"] if own else []
+        if path and path.parent.parent.name == "worlds":
+            found += [file for file in texts(path.parent) if file.suffix != ".py"]
     return found
 
 
