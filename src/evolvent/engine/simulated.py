@@ -5,8 +5,12 @@ over the task's categories and vary from problem to problem,
 
     P(right) = sigmoid((skill[category] - difficulty(problem)) / temperature)
 
-so that what a method should find is known beforehand. Whatever is measured with it says nothing about language
-models; evidence from it belongs to `world: simulated`.
+so that what a method should find is known beforehand. Programs of `program:landscape` are written by
+`simulated_writer`. Whatever is measured with either says nothing about language models; evidence from it belongs to
+`world: simulated`.
+
+    simulated, simulated:skill=1,hardest=5     of problems to be answered: see `Skills`
+    simulated:skill=0.5,breakage=0.1           of programs: see `simulated_writer.Habits`
 """
 
 from __future__ import annotations
@@ -14,6 +18,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +33,7 @@ from evolvent.engine.noise import uniform
 from evolvent.engine.requests import Answer, RequestBranch, RequestTree
 from evolvent.engine.text import FILLER, FixedPolicy, TextFormat
 from evolvent.tasks.base import Task
+from evolvent.tasks.settings import read_settings
 
 WRONG = 4  # different wrong answers to a problem; each is half as likely as the one before
 
@@ -95,10 +102,32 @@ class SimulatedEngine:
         return SimulatedTree(self, stubs, sampling, limits)
 
 
-def opened(task: Task, ledger: Ledger) -> tuple[SimulatedPolicy, SimulatedEngine]:
-    """A simulated model of a task, with the skills that it has by default."""
-    policy = SimulatedPolicy(task)
+@dataclass(frozen=True)
+class Skills:
+    """Settings of a model that answers problems, in logits; see `SimulatedPolicy`."""
+
+    skill: float = 0.0
+    easiest: float = -1.0
+    hardest: float = 3.0
+    spread: float = 1.0
+
+
+def opened(task: Task, ledger: Ledger, settings: str = "") -> tuple[FixedPolicy, Any]:
+    """A simulated model of a task, with settings such as `skill=1,spread=0`."""
+    if hasattr(task, "terrain"):
+        from evolvent.engine.simulated_writer import Habits, SimulatedWriter
+
+        stand_in = FixedPolicy("simulated", TextFormat("compact"), None, "a simulated model")
+        return stand_in, SimulatedWriter(task, read_settings(Habits, settings, "simulated"), ledger)
+    policy = SimulatedPolicy(task, **asdict(read_settings(Skills, settings, "simulated")))
     return policy, SimulatedEngine(policy, ledger)
+
+
+def __getattr__(name: str) -> Any:
+    """`opened:SETTINGS` is `opened` with these settings: how the name of a model hands them on (`engine.SPECIAL`)."""
+    if name.startswith("opened:"):
+        return partial(opened, settings=name.removeprefix("opened:"))
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 class Known(NamedTuple):
@@ -158,7 +187,10 @@ class SimulatedTree(RequestTree):
     def _read(self, problem: Problem) -> Known:
         task, policy = self.engine.policy.task, self.engine.policy
         if (gold := task.gold(problem)) is None:
-            raise UserError(f"the simulated model answers with a task's solutions, and `{task.name}` has none")
+            raise UserError(
+                f"the simulated model answers with a task's solutions, and `{task.name}` has none; of programs it "
+                "writes those of program:landscape"
+            )
         turns = [""]
         for piece in gold:  # pieces of the policy without a tool's reply between them are one turn
             if piece.policy:

@@ -130,7 +130,8 @@ def load(rest: str) -> ProgramTask:
     name, _, size = rest.partition(":")
     if name in WORLDS:
         make = places.at(WORLDS[name][0])
-        return ProgramTask(make(size) if size else make())
+        made = make(size) if size else make()
+        return made if isinstance(made, ProgramTask) else ProgramTask(made)
     match = FILES.fullmatch(rest)
     if not match:
         raise unknown("world", name, WORLDS, f"for files of your own write for example {EXAMPLE}")

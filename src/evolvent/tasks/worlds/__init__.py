@@ -7,4 +7,5 @@ WORLDS = {  # name -> `world(size)`; sizes to try
     "autocorrelation-3": ("evolvent.tasks.worlds.autocorrelation_3:world", "400, 150"),
     "heilbronn": ("evolvent.tasks.worlds.heilbronn:world", "11"),
     "overlap": ("evolvent.tasks.worlds.overlap:world", "200, 51"),
+    "landscape": ("evolvent.tasks.worlds.landscape:world", "kind=nk,k=2"),  # simulated
 }
