@@ -16,7 +16,7 @@ STATED = re.compile(r"\bvalue (-?[\d.]+(?:e-?\d+)?)")
 ADVICE = re.compile(r"\b(\w+) = \"(\w+)\"")
 AGAINST = re.compile(r"\b(avoid|not|never)\b", re.IGNORECASE)
 WEAKEST = re.compile(r"adds least: (\w+)")
-CROSSING = re.compile(r"\b(join|cross|combin|merg)", re.IGNORECASE)
+CROSSING = re.compile(r"\b(joins?|joining|combines?|combining)\b", re.IGNORECASE)
 UNUSED = re.compile(r"could not be used.*?(?:\n\s*\n|\Z)", re.DOTALL)
 SEARCH, DIVIDER, REPLACE = "<<<<<<< SEARCH", "=======", ">>>>>>> REPLACE"  # as in `search.variation.edits`
 RETURN = "    return locals()"
@@ -76,7 +76,7 @@ def read_prompt(text: str) -> Prompt | None:
     if SEARCH in prose:
         wanted = "diff"
     elif "```python" in prose:
-        wanted = "crossing" if len(codes) > 1 and CROSSING.search(sentences) else "program"
+        wanted = "crossing" if len(codes) > 1 and CROSSING.search(prose) else "program"
     else:
         wanted = "text"
     programs = tuple(choices(code[1], parts, options) for code in codes)
