@@ -6,7 +6,8 @@ candidate has gone; where values are measured by trials, that of the candidate w
 value. A pair shares landscape, seed and model. Verdicts by docs/protocol.md: paired t, 97.5 % two-sided, and Holm over
 the arms; `beats` needs a mean difference of at least DELTA besides.
 
-Cells are kept as they finish: a second call goes on. The search is `evolvent.search.simulated`, which decides as the loop.
+Cells are kept as they finish: a second call goes on. The search is `evolvent.search.simulated`, which decides as the
+loop does.
 """
 
 from __future__ import annotations
@@ -53,7 +54,11 @@ GRID: dict[str, tuple[str, str, str]] = {  # cell -> landscape, model, what is e
     "rugged": ("k=4", "skill=0.1", "selection helps; elite stays in a local optimum, milder rules go on"),
     "stones": ("kind=stones,block=2,depth=0.3,options=3", "skill=0.1", "elite must not win: the way leads downwards"),
     "plateau": ("kind=stones,block=2,depth=0,options=3", "skill=0", "elite must not win; drift pays"),
-    "metaproductive": ("k=2,traits=2,options=3,boost=1", "skill=0", "thompson_clade gains on rules that look at values"),
+    "metaproductive": (
+        "k=2,traits=2,options=3,boost=1",
+        "skill=0",
+        "thompson_clade gains on rules that look at values",
+    ),
     "trials": ("k=2,trials=20", "skill=0.1", "elite is misled by lucky measurements; milder rules are not"),
     "favourites": ("k=2", "skill=0.1,diversity=0.3", "seed and elite repeat themselves; rules that spread win"),
     "noise": ("kind=noise,parts=48,options=10", "skill=0,edits=6,rewrites=12", "nothing matters: no rule may win"),

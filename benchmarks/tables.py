@@ -128,6 +128,37 @@ def startup(result: dict[str, Any]) -> str:
     return table(("", "seconds"), rows) + where(result)
 
 
+def parent_rules(result: dict[str, Any]) -> str:
+    """Parent rules on the grid of simulated settings, and which of them beat the baselines."""
+    cells = {**result["cells"], "all": result["all"]}
+    arms = list(result["all"]["scores"])
+    rows = []
+    for arm in arms:
+        shown = []
+        for cell in cells.values():
+            scores = cell["scores"][arm]
+            shown.append(f"{sum(scores) / len(scores):.2f}{verdicts(cell['compared'][arm])}")
+        rows.append([f"`{arm}`", *shown])
+    settings = [[name, f"`{c['landscape']}`", f"`{c['model']}`", c["expected"]] for name, c in result["cells"].items()]
+    beaten = {arm: {b: v["verdict"] for b, v in result["all"]["compared"][arm].items()} for arm in arms}
+    both = [f"`{arm}`" for arm, found in beaten.items() if list(found.values()) == ["beats", "beats"]]
+    return (
+        table(("", *cells), rows)
+        + f"\nOver the whole grid {', '.join(both) or 'no rule'} beat{'s' * (len(both) < 2)} both uniform parents and "
+        "independent sampling (`seed`).\n\n"
+        + table(("setting", "landscape", "model", "expected beforehand"), settings)
+        + f"\nSimulated; {result['evaluations']} evaluations, {result['seeds']} seeds, delta {result['delta']}.\n"
+        + where(result)
+    )
+
+
+def verdicts(found: dict[str, Any]) -> str:
+    """u+ or u- for an arm that beats uniform parents or loses to them, s+ or s- for independent sampling."""
+    signs = {"beats": "+", "loses": "-"}
+    marks = [f"{name[0]}{signs[v['verdict']]}" for name, v in found.items() if v["verdict"] in signs]
+    return f" {' '.join(marks)}" if marks else ""
+
+
 PARTS: dict[str, Callable[[dict[str, Any]], str]] = {
     "step-spread": step,
     "step-full": step,
@@ -135,6 +166,7 @@ PARTS: dict[str, Callable[[dict[str, Any]], str]] = {
     "generation": generation,
     "overhead": overhead,
     "startup": startup,
+    "parent-rules": parent_rules,
 }
 
 

@@ -95,7 +95,7 @@ class SimulatedWriter:
 
     def reply(self, text: str, rng: np.random.Generator) -> str:
         """The answer to a prompt."""
-        prompt, habits = read_prompt(text), self.habits
+        prompt = read_prompt(text)
         if prompt is None:
             return "I see no machine whose parts I could choose."
         if prompt.wanted == "text":

@@ -84,7 +84,9 @@ def simulate(
     return archive
 
 
-def shown(landscape: Landscape, wanted: str, parents: list[Candidate], made: list[Int[np.ndarray, " choices"]]) -> Prompt:
+def shown(
+    landscape: Landscape, wanted: str, parents: list[Candidate], made: list[Int[np.ndarray, " choices"]]
+) -> Prompt:
     """What the model would have read of these candidates."""
     programs = tuple(
         {name: landscape.options[choices[landscape.places[name]]] for name in landscape.lines} for choices in made

@@ -25,7 +25,7 @@ def read_settings(kind: type[Settings], text: str, name: str) -> Settings:
     for item in filter(None, (part.strip() for part in text.split(","))):
         key, equals, value = (piece.strip() for piece in item.partition("="))
         if not equals:
-            raise UserError(f"{name}: `{item}` is no setting; write for example {name}:{known[0]}=1")
+            raise UserError(f"{name}: `{item}` is no setting; write for example {name}:{known[-1]}=1")
         if key not in known:
             raise unknown("setting", key, known, f"{name} has {', '.join(known)}")
         if key in given:

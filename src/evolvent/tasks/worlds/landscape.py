@@ -26,13 +26,14 @@ from evolvent.tasks.settings import read_settings
 from evolvent.tasks.worlds.terrain import Terrain
 
 NAMES = (
-    "parser", "cache", "queue", "router", "buffer", "index", "filter", "loader", "merger", "sampler", "scaler", "shuffle",
-    "encoder", "decoder", "packer", "timer", "lookup", "branch", "window", "kernel", "stride", "padding", "anchor", "gate",
-    "memory", "planner", "ranker", "search", "solver", "splitter", "tracker", "voter", "warmup", "writer", "reader", "hasher",
+    "parser", "cache", "queue", "router", "buffer", "index", "filter", "loader", "merger", "sampler", "scaler",
+    "shuffle", "encoder", "decoder", "packer", "timer", "lookup", "branch", "window", "kernel", "stride",
+    "padding", "anchor", "gate", "memory", "planner", "ranker", "search", "solver", "splitter", "tracker",
+    "voter", "warmup", "writer", "reader", "hasher",
 )  # fmt: skip
 OPTIONS = ("fixed", "lazy", "eager", "sparse", "dense", "greedy", "cyclic", "nested", "sorted", "random")
-GOAL = """machine() assigns an implementation to each part of a machine. Choose so that the value is as large as possible;
-what a part adds may depend on others. Nothing else may stand in the program.
+GOAL = """machine() assigns an implementation to each part of a machine. Choose so that the value is as large as
+possible; what a part adds may depend on others. Nothing else may stand in the program.
 Parts: {parts}
 Implementations of each part: {options}"""
 HEAD = '"""A machine, part by part."""\n\n\n# EVOLVE-BLOCK-START\ndef machine():\n'
@@ -42,7 +43,7 @@ NO_ARGUMENTS = ast.dump(ast.parse("lambda: 0", mode="eval").body.args)  # type: 
 
 
 class Landscape(ProgramTask):
-    """The world of a terrain as a task. `terrain` is hidden from whoever writes programs, but for the simulated model."""
+    """The world of a terrain as a task. Whoever writes programs does not see `terrain`; the simulated model does."""
 
     sandbox: Any = None  # nothing runs
 
