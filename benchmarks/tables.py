@@ -139,15 +139,17 @@ def parent_rules(result: dict[str, Any]) -> str:
             scores = cell["scores"][arm]
             shown.append(f"{sum(scores) / len(scores):.2f}{verdicts(cell['compared'][arm])}")
         rows.append([f"`{arm}`", *shown])
-    settings = [[name, f"`{c['landscape']}`", f"`{c['model']}`", c["expected"]] for name, c in result["cells"].items()]
+    settings = [
+        [name, f"`{c['landscape']}`", f"`{c['model']}`", str(c["evaluations"]), str(c["seeds"]), c["expected"]]
+        for name, c in result["cells"].items()
+    ]
     beaten = {arm: {b: v["verdict"] for b, v in result["all"]["compared"][arm].items()} for arm in arms}
     both = [f"`{arm}`" for arm, found in beaten.items() if list(found.values()) == ["beats", "beats"]]
     return (
         table(("", *cells), rows)
         + f"\nOver the whole grid {', '.join(both) or 'no rule'} beat{'s' * (len(both) < 2)} both uniform parents and "
         "independent sampling (`seed`).\n\n"
-        + table(("setting", "landscape", "model", "expected beforehand"), settings)
-        + f"\nSimulated; {result['evaluations']} evaluations, {result['seeds']} seeds, delta {result['delta']}.\n"
+        + table(("setting", "landscape", "model", "evaluations", "seeds", "expected beforehand"), settings)
         + where(result)
     )
 

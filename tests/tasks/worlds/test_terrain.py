@@ -69,18 +69,24 @@ def test_stepping_stones_by_hand() -> None:
     assert terrain.value(start) == pytest.approx(sum(0.5 + 0.25 * x for x in others) / 2, abs=1e-15)
     one = start.copy()
     one[a] = terrain.targets[a]
-    first = 0.5 * (1 - 0.4 * 1) + 0.25 * w[b, start[b]]
+    first = 0.5 * (1 - 0.4 * 1) + 0.25 * w[b, start[b]] / 2
     assert terrain.value(one) == pytest.approx((first + 0.5 + 0.25 * others[1]) / 2, abs=1e-15)
     one[b] = terrain.targets[b]
     assert terrain.value(one) == pytest.approx((1 + 0.5 + 0.25 * others[1]) / 2, abs=1e-15)
 
 
-def test_on_a_plateau_without_slope_nothing_is_lost_on_the_way() -> None:
-    terrain = Terrain("stones", parts=6, block=3, depth=0.0, options=2, seed=0)
-    step = terrain.first.copy()
-    step[terrain.order[0]] = terrain.targets[terrain.order[0]]
-    lost = terrain.contributions(terrain.first[None])[0, 0] - terrain.contributions(step[None])[0, 0]
-    assert abs(lost) <= 0.25  # the slope alone
+@pytest.mark.parametrize(("depth", "slope"), [(0.3, 0.25), (0.0, 0.25), (0.5, 0.0), (0.0, 0.0)])
+def test_the_way_to_a_block_leads_downwards_or_is_flat(depth: float, slope: float) -> None:
+    terrain = Terrain("stones", parts=6, block=3, depth=depth, slope=slope, options=3, seed=0)
+    walk = terrain.first.copy()
+    values = [terrain.value(walk)]
+    for part in terrain.order[:3]:
+        walk[part] = terrain.targets[part]
+        values.append(terrain.value(walk))
+    lost = np.diff(values)
+    assert (lost[:2] < 0).all() if depth or slope else (lost[:2] == 0).all()
+    assert lost[2] > 0
+    assert values[3] > values[0]
 
 
 def test_traits_change_no_value_and_add_up_to_the_boost() -> None:
@@ -127,6 +133,7 @@ def test_the_same_settings_make_the_same_landscape_and_another_seed_another() ->
         ("kind=stones,block=5", "divides parts"),
         ("kind=cliff", "kind"),
         ("depth=2", "depth go from 0 to 1"),
+        ("slope=0.5", "slope goes from 0 to below 0.5"),
         ("boost=-1", "boost and depth"),
         ("trials=-1", "trials goes from"),
         ("peaks=3", "unknown setting `peaks`"),

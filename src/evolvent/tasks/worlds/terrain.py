@@ -3,8 +3,9 @@
     nk      mean of f_i(x_i, x_i+1, ..., x_i+k), each f_i a table of uniform numbers, around a hidden ring of the parts
             (Kauffman and Weinberger, 1989). k = 0 is smooth: each part can be improved by itself.
     stones  blocks of parts, each with one hidden option a part. A block is worth 1 with all of them, and with u of
-            `block` of them, u < block,  1/2 (1 - depth u / (block - 1)) + 1/4 mean of w_i(x_i) over the other parts:
-            a trap (Deb and Goldberg, 1993), whose way up leads through worse values; a plateau where depth is 0.
+            `block` of them, u < block,  1/2 (1 - depth u / (block - 1)) + slope / block sum of w_i(x_i) over the others:
+            a trap (Deb and Goldberg, 1993), whose way up leads through worse values, with w_i uniform numbers that
+            lead elsewhere; a plateau where depth and slope are 0.
     noise   a uniform number for each combination: no choice tells anything about another one.
 
 `traits` are further parts that change no value, only how good the simulated model is at changing the program that has
@@ -24,7 +25,7 @@ from evolvent.core.errors import UserError
 from evolvent.core.random import identifier, stream
 
 MOST_SUMS = 50_000_000  # in the dynamic programme that finds the best choices
-BASE, SLOPE = 0.5, 0.25  # of a block that is not complete: without any of its options, and what the others add
+BASE = 0.5  # of a block that has none of its options
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Terrain:
     parts    that the value depends on
     options  implementations of each part
     k        of `nk`: how many others each part's contribution depends on
-    block, depth   of `stones`: parts of a block, and how much is lost on the way to its end
+    block, depth, slope   of `stones`: parts of a block, how much is lost on the way to its end, and what leads elsewhere
     traits   parts that change no value; each has one hidden good option, and the seed program has none of them
     boost    what all good traits together add to the simulated model's skill
     trials   0: the value itself is measured; else the share of so many trials that succeed, each with the value as
@@ -50,6 +51,7 @@ class Terrain:
     k: int = 2
     block: int = 3
     depth: float = 0.3
+    slope: float = 0.25
     traits: int = 0
     boost: float = 0.5
     trials: int = 0
@@ -63,6 +65,8 @@ class Terrain:
                 raise UserError(f"landscape: {name} goes from {least} to {most}, got {getattr(self, name)}")
         if not 0 <= self.boost <= 1 or not 0 <= self.depth <= 1:
             raise UserError(f"landscape: boost and depth go from 0 to 1, got {self.boost:g} and {self.depth:g}")
+        if not 0 <= self.slope < BASE:  # or a block could be worth more without its options
+            raise UserError(f"landscape: slope goes from 0 to below {BASE:g}, got {self.slope:g}")
         if self.kind == "nk" and not 0 <= self.k < self.parts:
             raise UserError(f"landscape: k goes from 0 to parts - 1 = {self.parts - 1}, got {self.k}")
         if self.kind == "nk" and self.parts * self.options ** (2 * self.k + 1) > MOST_SUMS:
@@ -115,10 +119,10 @@ class Terrain:
         if self.kind == "noise":
             return np.array([[identifier(self.seed, "noise", *row) / 2**63] for row in own.tolist()])
         hit = (own == self.targets[: self.parts])[:, self.order].reshape(len(own), -1, self.block)
-        slope = self.tables[np.arange(self.parts), own][:, self.order].reshape(hit.shape)
+        other = self.tables[np.arange(self.parts), own][:, self.order].reshape(hit.shape)
         u = hit.sum(2)
-        others = (slope * ~hit).sum(2) / np.maximum(self.block - u, 1)
-        return np.where(u == self.block, 1.0, BASE * (1 - self.depth * u / (self.block - 1)) + SLOPE * others)
+        way = BASE * (1 - self.depth * u / (self.block - 1)) + self.slope * (other * ~hit).sum(2) / self.block
+        return np.where(u == self.block, 1.0, way)
 
     def values(self, choices: Int[np.ndarray, "rows choices"]) -> Float[np.ndarray, " rows"]:
         """The values, from 0 to 1."""
