@@ -138,11 +138,11 @@ def inconclusive(table: Mapping[str, Sequence[float]]) -> bool:
     return any(decide(gap, DELTA, "superiority")[0] == "inconclusive" for gap in gaps)
 
 
-def measured(cell: str, table: dict[str, list[float]]) -> dict[str, list[float]]:
+def measured(cell: str, table: dict[str, list[float]], most: int) -> dict[str, list[float]]:
     """The scores of a cell, as far as they are not there yet: of SEEDS seeds, and where these do not decide of twice as
-    many."""
+    many, if `most` allows."""
     for count in (SEEDS, 2 * SEEDS):
-        if count == SEEDS or inconclusive(table):
+        if count == SEEDS or (count <= most and inconclusive(table)):
             table = {arm: have + scores(cell, arm, range(len(have), count)) for arm, have in table.items()}
     return table
 
@@ -151,6 +151,9 @@ def main() -> None:
     """Measure what is missing and write `results/parent-rules.json`."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cells", default=",".join(GRID), help="some of the grid's cells")
+    parser.add_argument(
+        "--most", type=int, default=2 * SEEDS, help="seeds of a cell; 8 leaves out those that are added"
+    )
     args = parser.parse_args()
     path = RESULTS / f"{KEY}.json"
     cells = json.loads(path.read_text())["cells"] if path.is_file() else {}
@@ -160,7 +163,7 @@ def main() -> None:
         land, model, expected = GRID[name]
         there = cells[name] if name in cells else {"scores": {arm: [] for arm in RULES}, "seconds": 0.0}
         begun = os.times().user
-        table = measured(name, there["scores"])
+        table = measured(name, there["scores"], args.most)
         cells[name] = {
             "settings": settings_of(name), "landscape": land, "model": model, "expected": expected,
             "evaluations": LONG.get(name, EVALUATIONS), "seeds": len(table["uniform"]), "scores": table,

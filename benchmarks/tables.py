@@ -148,7 +148,7 @@ def parent_rules(result: dict[str, Any]) -> str:
     return (
         table(("", *cells), rows)
         + f"\nOver the whole grid {', '.join(both) or 'no rule'} beat{'s' * (len(both) < 2)} both uniform parents and "
-        "independent sampling (`seed`).\n\n"
+        f"independent sampling (`seed`), by {result['delta']} or more.\n\n"
         + table(("setting", "landscape", "model", "evaluations", "seeds", "expected beforehand"), settings)
         + where(result)
     )

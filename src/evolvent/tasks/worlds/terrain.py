@@ -3,9 +3,9 @@
     nk      mean of f_i(x_i, x_i+1, ..., x_i+k), each f_i a table of uniform numbers, around a hidden ring of the parts
             (Kauffman and Weinberger, 1989). k = 0 is smooth: each part can be improved by itself.
     stones  blocks of parts, each with one hidden option a part. A block is worth 1 with all of them, and with u of
-            `block` of them, u < block,  1/2 (1 - depth u / (block - 1)) + slope / block sum of w_i(x_i) over the others:
-            a trap (Deb and Goldberg, 1993), whose way up leads through worse values, with w_i uniform numbers that
-            lead elsewhere; a plateau where depth and slope are 0.
+            `block` of them, u < block,  1/2 (1 - depth u / (block - 1)) + slope / block sum of w_i(x_i),  the sum over
+            the other parts and w_i tables of uniform numbers that lead elsewhere: a trap (Deb and Goldberg, 1993),
+            whose way up leads through worse values; a plateau where depth and slope are 0.
     noise   a uniform number for each combination: no choice tells anything about another one.
 
 `traits` are further parts that change no value, only how good the simulated model is at changing the program that has
@@ -36,7 +36,7 @@ class Terrain:
     parts    that the value depends on
     options  implementations of each part
     k        of `nk`: how many others each part's contribution depends on
-    block, depth, slope   of `stones`: parts of a block, how much is lost on the way to its end, and what leads elsewhere
+    block, depth, slope   of `stones`: parts of a block, how much is lost on the way to its end, what leads elsewhere
     traits   parts that change no value; each has one hidden good option, and the seed program has none of them
     boost    what all good traits together add to the simulated model's skill
     trials   0: the value itself is measured; else the share of so many trials that succeed, each with the value as
