@@ -151,9 +151,7 @@ def main() -> None:
     """Measure what is missing and write `results/parent-rules.json`."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cells", default=",".join(GRID), help="some of the grid's cells")
-    parser.add_argument(
-        "--most", type=int, default=2 * SEEDS, help="seeds of a cell; 8 leaves out those that are added"
-    )
+    parser.add_argument("--most", type=int, default=2 * SEEDS, help="seeds of a cell; 8: none are added")
     args = parser.parse_args()
     path = RESULTS / f"{KEY}.json"
     cells = json.loads(path.read_text())["cells"] if path.is_file() else {}
