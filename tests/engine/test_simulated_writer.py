@@ -16,9 +16,9 @@ from evolvent.engine.choose import open_model
 from evolvent.engine.simulated import SimulatedEngine
 from evolvent.engine.simulated_prompt import read_prompt
 from evolvent.engine.simulated_writer import Habits, SimulatedWriter
+from evolvent.search.asking import Prompts
 from evolvent.search.candidate import Candidate
 from evolvent.search.variation.edits import EditError, apply, parse_diff, rewrite, within
-from evolvent.search.write import Write
 from evolvent.tasks.evaluation import Evaluation, invalid
 from evolvent.tasks.worlds.landscape import Landscape
 from evolvent.tasks.worlds.terrain import Terrain
@@ -41,9 +41,11 @@ START = candidate(LAND.terrain.first)
 def asked(kind: str, *shown: Candidate, land: Landscape = LAND, error: str = "", more: str = "") -> str:
     """A prompt as `Write` makes it, and the goal."""
     parent, *others = shown or (START,)
-    template = Write().templates.get_template(f"{kind}.md")
-    text = template.render(parent=parent, others=others, marked=True, error=error)
-    return "\n\n".join([text.strip(), more, land.world.goal])
+    wording = Prompts()
+    text = wording.render(
+        kind, parent=parent, others=others, marked=True, error=error, opening=wording.lines("openings")[0]
+    )
+    return "\n\n".join([text, more, land.world.goal])
 
 
 def replies(habits: Habits, prompt: str, land: Landscape = LAND, count: int = DRAWS) -> list[str]:
