@@ -28,7 +28,9 @@ from evolvent.recipes.profiles import PROFILES
 from evolvent.rollout.prune import Prune
 from evolvent.run.assemble import Assembled, assemble
 from evolvent.run.spec import RunSpec
+from evolvent.search.instructions import Instructions
 from evolvent.search.loop import Parents
+from evolvent.search.scratchpad import Scratchpad
 
 TASK = "arith:1x1"
 PROFILES["short"] = {
@@ -42,8 +44,11 @@ PROFILES["short"] = {
     Replay: {"capacity": 4},
     Prune: {"stride": 1, "warmup": 1},
     Parents: {"children": 3},
+    Scratchpad: {"every": 3},
+    Instructions: {"every": 3},
 }
 PROGRAMS = "program:circle-packing:4"  # for recipes that search
+WRITTEN = "program:landscape"  # where a simulated model writes the programs
 # the task that shows what a recipe does, where the usual one does not
 TASKS = {"spear": "calc:1x1", "latr": "arith:1x1,1x1-chain"}
 
@@ -57,7 +62,7 @@ def build(composition: str, task: str = "", seed: int = 0, **settings: Any) -> A
     """A system of small steps. Settings are paths with `__` for the dot: learn__lr=1e-3."""
     model = "none" if searches(composition) else small_model()
     if searches(composition):
-        task = PROGRAMS
+        task, model = (task, "simulated") if task == WRITTEN else (PROGRAMS, "none")
         try:
             available()
         except UserError as reason:

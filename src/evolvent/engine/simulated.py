@@ -117,7 +117,8 @@ def opened(task: Task, ledger: Ledger, settings: str = "") -> tuple[FixedPolicy,
     if hasattr(task, "terrain"):
         from evolvent.engine.simulated_writer import Habits, SimulatedWriter
 
-        stand_in = FixedPolicy("simulated", TextFormat("compact"), None, "a simulated model")
+        name = f"simulated:{settings}" if settings else "simulated"
+        stand_in = FixedPolicy(name, TextFormat("compact"), None, "a simulated model")
         return stand_in, SimulatedWriter(task, read_settings(Habits, settings, "simulated"), ledger)
     policy = SimulatedPolicy(task, **asdict(read_settings(Skills, settings, "simulated")))
     return policy, SimulatedEngine(policy, ledger)
