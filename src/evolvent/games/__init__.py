@@ -1,0 +1,1 @@
+"""Games with hidden information, and ways to find their equilibria: regret minimisation, populations of policies."""
