@@ -61,8 +61,8 @@ def secure(payoff: np.ndarray) -> np.ndarray:
 
 
 def replicator(*, steps: int = 10_000, dt: float = 1e-3, least: float = 1e-6) -> MetaSolver:
-    """Projected replicator dynamics, averaged: x <- projection of x + dt x (u - x.u) onto x >= least, sum x = 1 (Lanctot
-    et al., arXiv 1711.00832; OpenSpiel's takes 100,000 steps)."""
+    """Projected replicator dynamics, averaged: x <- projection of x + dt x (u - x.u) onto x >= least, sum x = 1
+    (Lanctot et al., arXiv 1711.00832; OpenSpiel's takes 100,000 steps)."""
 
     def solve(payoffs: Sequence[np.ndarray], asked: int) -> Mixtures:
         mixtures = even(payoffs)
@@ -87,8 +87,8 @@ def projected(x: np.ndarray, least: float) -> np.ndarray:
 
 
 def matching(*, steps: int = 10_000, explore: float = 1e-6, start: float = 1e-6) -> MetaSolver:
-    """Regret matching, averaged, with a share of the uniform mixture (Lanctot et al., arXiv 1711.00832; OpenSpiel's takes
-    100,000 steps)."""
+    """Regret matching, averaged, with a share of the uniform mixture (Lanctot et al., arXiv 1711.00832; OpenSpiel's
+    takes 100,000 steps)."""
 
     def solve(payoffs: Sequence[np.ndarray], asked: int) -> Mixtures:
         mixtures = even(payoffs)

@@ -27,7 +27,7 @@ def kuhn(players: int = 2) -> Rules:
             return dealt(players + 1, history, history)
         cards, bets = history[:players], history[players:]
         first = bets.index(BET) if BET in bets else None
-        if len(bets) == players and first is None or first is not None and len(bets) == first + players:
+        if len(bets) == players + (first or 0):  # after a bet, all others have answered it
             inside = [p for p in range(players) if p == first or BET in bets[p::players]]
             pot = players + len(inside) * (first is not None)
             winner = max(inside if first is not None else range(players), key=lambda p: cards[p])

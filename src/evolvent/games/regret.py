@@ -1,8 +1,10 @@
 """Counterfactual regret minimisation with the three rules left open that its variants differ in.
 
     R_t   = accumulate_regret(R_(t-1), r_t, t, memory)
-    w     = policy_from_regret(R_t, r_t, sigma_t, t, memory),  sigma_(t+1) ~ max(w, 0), uniform where nothing is positive
-    S_t   = accumulate_policy(S_(t-1), sigma_t, r_t, reach_t, t, memory),  average policy ~ S_t, uniform where it is 0
+    w     = policy_from_regret(R_t, r_t, sigma_t, t, memory),  sigma_(t+1) ~ max(w, 0)
+    S_t   = accumulate_policy(S_(t-1), sigma_t, r_t, reach_t, t, memory),  average policy ~ max(S_t, 0)
+
+uniform where nothing is positive.
 
 The interface that arXiv 2602.16928, listing 1, evolves, for all information sets of a player at once. All arrays are
 [rows, width], rows being information sets; where a row has no such action there are zeros. r: instantaneous

@@ -1,4 +1,4 @@
-"""SHOR: smoothed hybrid optimistic regret matching, a meta-strategy solver found by AlphaEvolve; in parts to switch off.
+"""SHOR: smoothed hybrid optimistic regret, a meta-strategy solver found by AlphaEvolve, with parts to switch off.
 
 arXiv 2602.16928, listing 6. In each of n inner steps, players in turn, with the payoffs u of a player's policies:
 

@@ -12,9 +12,9 @@ arXiv 2602.16928, listing 5 (t counts from 1; m_t is the largest |r_t| of an inf
                   u_t = min(1, m_t / 2)
 
 The paper's listing 3, a summary, differs: discounts (t / (t + 1))^x, beta not below alpha, optimism added and not
-multiplied, 1 + sqrt(m / 2) in the weight. Listing 5 is what was evaluated. Its e_t is one number for all information sets, which takes
-them as they come; the text speaks of the volatility of the process, so here each information set has its own, and
-`shared=True` is the published way, over the rows of a player.
+multiplied, 1 + sqrt(m / 2) in the weight. Listing 5 is the source of what was measured. Its e_t is one number that goes
+over all information sets as they come; here each information set has its own, and `shared=True` is one number that goes
+over the rows of a player.
 """
 
 from __future__ import annotations

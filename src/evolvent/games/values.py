@@ -14,7 +14,7 @@ from evolvent.games.tree import Game, Side
 
 
 def reach(side: Side, policy: np.ndarray) -> np.ndarray:
-    """How much of reaching each own action, itself included, is up to the player: [rows * width + 1], 1 for none yet."""
+    """The player's own probability of getting to and taking each of its actions: [rows * width + 1], 1 for none yet."""
     rows, width = side.shape
     found = np.empty(rows * width + 1)
     found[-1] = 1.0
@@ -75,7 +75,8 @@ def utilities(game: Game, profile: Sequence[np.ndarray]) -> list[float]:
 
 
 def best_response(game: Game, player: int, reaches: Sequence[np.ndarray], ties: float = 1e-12) -> np.ndarray:
-    """A policy that is best against the others' reaches, [rows, width]: all actions alike that are best but for `ties`."""
+    """A policy that is best against the others' reaches, [rows, width]; actions that are worse by less than `ties`
+    share."""
     side = game.sides[player]
     table, _ = action_values(side, ends(game, player, reaches), None)
     table = np.where(side.legal, table, -np.inf)
