@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from jaxtyping import Float
 
 from evolvent.core.errors import unknown
 from evolvent.search.candidate import Candidate, ranked
 from evolvent.search.grid import map_elites as map_elites  # so that keep.admit=map_elites finds it
 from evolvent.search.normal import similarity
+from evolvent.search.nsga2 import nsga2 as nsga2
+from evolvent.search.objectives import scores
+from evolvent.search.spea2 import spea2 as spea2
 
 Admission = Callable[[Candidate, list[Candidate]], list[Candidate]]
 
@@ -61,10 +63,3 @@ def pareto(candidate: Candidate, members: list[Candidate], *, metrics: tuple[str
     if any((score >= new).all() for score in old):
         return members
     return [*(c for c, score in zip(members, old, strict=True) if not (new >= score).all()), candidate]
-
-
-def scores(candidate: Candidate, metrics: tuple[str, ...]) -> Float[np.ndarray, " metrics"]:
-    """A candidate's metrics, turned so that more is better; -inf for what it has not got."""
-    found = {**candidate.evaluation.metrics, "value": candidate.value}
-    signs = [(-1.0, name[1:]) if name.startswith("-") else (1.0, name) for name in metrics]
-    return np.array([sign * found[name] if name in found else -np.inf for sign, name in signs])

@@ -12,6 +12,8 @@ import numpy as np
 from jaxtyping import Float
 
 from evolvent.search.candidate import Candidate, ranked
+from evolvent.search.nsga2 import tournaments
+from evolvent.search.objectives import ACCURATE_AND_SMALL, objectives
 from evolvent.tasks.evaluation import INSTANCE
 
 
@@ -110,6 +112,12 @@ def tournament(pool: Pool, rng: np.random.Generator, *, size: int = 2) -> Candid
     """
     drawn_ones = [uniform(pool, rng) for _ in range(size)]
     return max(drawn_ones, key=lambda c: c.merit)
+
+
+def nsga2(pool: Pool, rng: np.random.Generator, *, metrics: tuple[str, ...] = ACCURATE_AND_SMALL) -> Candidate:
+    """Of two members the one that dominates the other in the `metrics`, else the one that is less crowded in its front
+    (NSGA-II, Deb et al., 2002)."""
+    return pool.members[tournaments(objectives(pool.members, metrics), 1, rng)[0]]
 
 
 def novel_sigmoid(pool: Pool, rng: np.random.Generator, *, sharpness: float = 10.0, middle: float = 0.5) -> Candidate:

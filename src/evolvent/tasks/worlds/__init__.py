@@ -9,4 +9,5 @@ WORLDS = {  # name -> `world(size)`; sizes to try
     "overlap": ("evolvent.tasks.worlds.overlap:world", "200, 51"),
     "landscape": ("evolvent.tasks.worlds.landscape:world", "kind=nk,k=2"),  # simulated
     "regret": ("evolvent.tasks.worlds.regret:world", "100, 1000"),
+    "digits": ("evolvent.tasks.worlds.digits:world", ""),
 }

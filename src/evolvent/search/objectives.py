@@ -1,0 +1,51 @@
+"""Several objectives of candidates at once, as numbers of which more is better."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from evolvent.core.errors import unknown
+from evolvent.search.candidate import Candidate
+
+ACCURATE_AND_SMALL = ("value", "-size")
+
+
+def named(candidate: Candidate) -> Mapping[str, float]:
+    """A candidate's numbers by name: its metrics, `value`, and `size`, which is the metric `parameters`, or else the
+    characters of the program."""
+    metrics = candidate.evaluation.metrics
+    size = metrics.get("parameters", float(sum(map(len, candidate.payload.values()))))
+    return {"size": size, **metrics, "value": candidate.value}
+
+
+def scores(candidate: Candidate, metrics: Sequence[str]) -> Float[np.ndarray, " metrics"]:
+    """A candidate's metrics, those with a minus before their name turned around; -inf for what it has not got."""
+    found = named(candidate)
+    signs = [(-1.0, name[1:]) if name.startswith("-") else (1.0, name) for name in metrics]
+    return np.array([sign * found[name] if name in found else -np.inf for sign, name in signs])
+
+
+def objectives(candidates: Sequence[Candidate], metrics: Sequence[str]) -> Float[np.ndarray, "candidates metrics"]:
+    """The scores of valid candidates, from 0, the worst of them, to 1, the best; all 0 where they are alike.
+
+    Who lacks a metric is as the worst there. `UserError` for a metric that nobody has.
+    """
+    rows = np.array([scores(c, metrics) for c in candidates]).reshape(len(candidates), len(metrics))
+    for place, name in enumerate(metrics):
+        if len(rows) and not np.isfinite(rows[:, place]).any():
+            choices = sorted(named(candidates[0]))
+            raise unknown("metric", name.removeprefix("-"), choices, f"there are {', '.join(choices)}")
+    rows = np.where(np.isfinite(rows), rows, np.inf)
+    low = rows.min(0, initial=np.inf)
+    rows = np.where(np.isfinite(rows), rows, low)
+    span = rows.max(0, initial=-np.inf) - low
+    return (rows - low) / np.where(span > 0, span, 1.0)
+
+
+def dominates(points: Float[np.ndarray, "points metrics"]) -> Bool[np.ndarray, "points points"]:
+    """Whether the first is at least as good as the second in everything, and better in something."""
+    a, b = points[:, None], points[None]
+    return (a >= b).all(-1) & (a > b).any(-1)
