@@ -45,7 +45,8 @@ def test_truncation_is_that_of_deap(case: dict[str, list[int]]) -> None:
 
 def test_truncation_by_hand() -> None:
     line = np.array([[x, -x] for x in (0.0, 1.0, 1.5, 4.0, 6.0)])
-    # nearest pair 1, 1.5; the second nearest of 1 is at 1, of 1.5 at 1.5: 1 goes; then 0 (1.5, 4) against 1.5 (1.5, 2.5)
+    # 1 and 1.5 are the nearest; the second nearest of 1 is at 1, that of 1.5 at 1.5: 1 goes. Then 1.5 has gaps of 1.5
+    # and 2.5, 0 of 1.5 and 4: 1.5 goes
     assert select(line, 4) == [0, 2, 3, 4]
     assert select(line, 3) == [0, 3, 4]
 

@@ -48,4 +48,4 @@ def objectives(candidates: Sequence[Candidate], metrics: Sequence[str]) -> Float
 def dominates(points: Float[np.ndarray, "points metrics"]) -> Bool[np.ndarray, "points points"]:
     """Whether the first is at least as good as the second in everything, and better in something."""
     a, b = points[:, None], points[None]
-    return (a >= b).all(-1) & (a > b).any(-1)
+    return np.asarray((a >= b).all(-1) & (a > b).any(-1))
