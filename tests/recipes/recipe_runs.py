@@ -29,6 +29,7 @@ from evolvent.rollout.prune import Prune
 from evolvent.run.assemble import Assembled, assemble
 from evolvent.run.spec import RunSpec
 from evolvent.search.instructions import Instructions
+from evolvent.search.guided import Generations
 from evolvent.search.loop import Parents
 from evolvent.search.scratchpad import Scratchpad
 
@@ -46,6 +47,7 @@ PROFILES["short"] = {
     Parents: {"children": 3},
     Scratchpad: {"every": 3},
     Instructions: {"every": 3},
+    Generations: {"start": 3, "children": 4},
 }
 PROGRAMS = "program:circle-packing:4"  # for recipes that search
 WRITTEN = "program:landscape"  # where a simulated model writes the programs

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
-import jinja2
 import numpy as np
 
 from evolvent.core.errors import UserError
@@ -16,6 +14,7 @@ from evolvent.core.step import Step
 from evolvent.engine.base import Actor, Engine, Sampling, Tree
 from evolvent.rollout.sample import Sample
 from evolvent.search.archive import archive_of
+from evolvent.search.asking import Prompts
 from evolvent.search.candidate import Candidate
 from evolvent.search.guided import Guide, Plan
 from evolvent.search.loop import seeds
@@ -23,7 +22,6 @@ from evolvent.search.objectives import named
 from evolvent.search.segments import differing, segments, with_segment
 from evolvent.search.variation.blocks import MARK
 from evolvent.search.variation.edits import EditError, rewrite
-from evolvent.search.write import Write
 
 AIMS = ("the program does better", "the program does better or is smaller")
 
@@ -58,11 +56,6 @@ class GuidedWrite(Guide):
     asked: int = field(default=0, init=False)
     unusable: int = field(default=0, init=False)
 
-    @cached_property
-    def templates(self) -> jinja2.Environment:
-        """The prompts. `UserError` if the folder is not there."""
-        return Write(prompts=self.prompts).templates
-
     def check(self, system: object) -> None:
         """Settings in range, prompts that can be read."""
         super().check(system)
@@ -78,13 +71,8 @@ class GuidedWrite(Guide):
         if not self.tasks or not self.roles:
             raise UserError('rollout.write.tasks and .roles must name at least one prompt each; a role may be "plain"')
         files = ["mutate", "cross", "thought", "ask_why", *(f"tasks/{task}" for task in self.tasks)]
-        for name in [*files, *(f"roles/{role}" for role in self.roles if role != "plain")]:
-            try:
-                self.templates.get_template(f"guided/{name}.md")
-            except jinja2.TemplateError as reason:
-                raise UserError(
-                    f"the prompt guided/{name}.md cannot be read ({reason}); mend it, or leave it out"
-                ) from None
+        files += [f"roles/{role}" for role in self.roles if role != "plain"]
+        Prompts(self.prompts).check([f"guided/{name}" for name in files])
 
     def __call__(self, requests: Sequence[Request], s: Step) -> list[Group]:
         """A group of one for each request for which something was to do; without a parent it is the seed program."""
@@ -139,9 +127,9 @@ class GuidedWrite(Guide):
                 job.child.answer = group.trajectories[0]
 
     def _request(self, job: Job) -> Request:
-        text = self.templates.get_template(f"guided/{job.template}.md").render(**job.shown, error=job.error)
+        text = Prompts(self.prompts).render(f"guided/{job.template}", **job.shown, error=job.error)
         request = job.child.plan.request
-        return Request(request.problem, 1, memory=(Message("system", text.strip()),), uses=job.child.plan.uses)
+        return Request(request.problem, 1, memory=(Message("system", text),), uses=job.child.plan.uses)
 
     def _place(self, child: Child, rng: np.random.Generator) -> tuple[int, dict[str, Any]]:
         """A segment of a child, and what prompts show of it."""
