@@ -28,8 +28,8 @@ from evolvent.recipes.profiles import PROFILES
 from evolvent.rollout.prune import Prune
 from evolvent.run.assemble import Assembled, assemble
 from evolvent.run.spec import RunSpec
-from evolvent.search.instructions import Instructions
 from evolvent.search.guided import Generations
+from evolvent.search.instructions import Instructions
 from evolvent.search.loop import Parents
 from evolvent.search.scratchpad import Scratchpad
 

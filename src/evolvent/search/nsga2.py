@@ -63,7 +63,8 @@ def tournaments(points: Points, count: int, rng: np.random.Generator) -> list[in
     selTournamentDCD, which takes its contests from two shuffled lists in turn)."""
     if len(points) == 1:
         return [0] * count
-    distance, winners = distances(points), []
+    distance = distances(points)
+    winners: list[int] = []
     lists: list[list[int]] = [[], []]
     while len(winners) < count:
         turn = len(winners) // 2 % 2
