@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 INSIDE = Path(__file__).with_name("inside")
+PACKAGE = INSIDE.parents[1]
 CAGED = "/evolvent/inside"  # where `INSIDE` lies behind bubblewrap
 PRIVATE = "/sandbox"
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store", "/etc/ld.so.cache", "/etc/alternatives")
@@ -107,6 +108,10 @@ def bubblewrap(folders: Sequence[Path]) -> Cage:
             command += ["--symlink", os.readlink(path), path]
         else:
             command += ["--ro-bind", path, path]
+    if any(
+        PACKAGE.is_relative_to(path) for path in paths
+    ):  # a world's right answers are none of a candidate's business
+        command += ["--tmpfs", str(PACKAGE)]
     command += ["--ro-bind", str(INSIDE), CAGED, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/", "--"]
     command += [sys.executable, *FLAGS, "-c", START.format(folder=CAGED)]
     setup = {

@@ -13,7 +13,7 @@ import ast
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,10 @@ class World:
     seed      the program that a search begins with
     call      how a program is run: its text, and names of instances or stages -> the call
     judge     what came back, if the run was in order, and the same names -> the verdict
+    check     a second call, made of what the first one gave and the names; the judge gets what both gave, as a pair
+    improve   how a program changes a program, where they can: (its text, the text of the one that changes it, entry,
+              names of instances, seed) -> a call that gives {"source", "note"}
+    logs      what a program makes of instances, for a diagnosis: its text, names -> a call that gives a list of dicts
     instances what a value is the mean over, by split; none: the world is one whole, and names are always empty
     stages    groups of names, the cheapest first, for recipes that stop early with what is bad
     components  statements and expressions that operators may build from
@@ -63,6 +67,9 @@ class World:
     preload: tuple[str, ...] = ("numpy",)
     folders: tuple[Path, ...] = ()
     known: tuple[tuple[float, str, str], ...] = ()
+    check: Callable[[Any, Sequence[str]], Call] | None = None
+    improve: Callable[[str, str, str, Sequence[str], int], Call] | None = None
+    logs: Callable[[str, Sequence[str]], Call] | None = None
 
 
 class ProgramTask:
@@ -105,10 +112,23 @@ class ProgramTask:
         todo = [i for i, verdict in enumerate(verdicts) if verdict is None]
         calls = [self.world.call(programs[i], asked[i]) for i in todo]
         outcomes = self.sandbox.run(calls, self.world.limits) if todo else []
+        if self.world.check is not None:
+            outcomes = self._checked(self.world.check, outcomes, [asked[i] for i in todo])
         for i, outcome in zip(todo, outcomes, strict=True):
             self.cpu_seconds += outcome.cpu
             verdicts[i] = self._verdict(outcome, asked[i])
         return [v for v in verdicts if v is not None]
+
+    def _checked(
+        self, check: Callable[[Any, Sequence[str]], Call], outcomes: Sequence[Outcome], names: Sequence[Sequence[str]]
+    ) -> list[Outcome]:
+        """Outcomes with what the second call gave beside what the first one gave."""
+        found = list(outcomes)
+        good = [i for i, outcome in enumerate(found) if outcome.status == "ok"]
+        second = self.sandbox.run([check(found[i].value, names[i]) for i in good], self.world.limits) if good else []
+        for i, outcome in zip(good, second, strict=True):
+            found[i] = replace(outcome, value=(found[i].value, outcome.value))
+        return found
 
     def _verdict(self, outcome: Outcome, names: Sequence[str]) -> Evaluation:
         if outcome.status != "ok":

@@ -10,4 +10,5 @@ WORLDS = {  # name -> `world(size)`; sizes to try
     "landscape": ("evolvent.tasks.worlds.landscape:world", "kind=nk,k=2"),  # simulated
     "regret": ("evolvent.tasks.worlds.regret:world", "100, 1000"),
     "digits": ("evolvent.tasks.worlds.digits:world", ""),
+    "repair": ("evolvent.tasks.worlds.repair.world:world", "60"),
 }

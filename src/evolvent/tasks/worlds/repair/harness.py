@@ -22,7 +22,8 @@ from typing import Any
 
 STEPS = 2000  # lines that one call of a patched program may execute
 PULSE = 0.25  # seconds of processor time of one call, for what a line takes too long
-PATIENCE = 10
+PATIENCE = 10  # times
+SIZE = 10_000  # characters of a result
 MEMORY = 256 << 20  # bytes beyond those of the process
 PROGRAM = "program.py"
 
@@ -74,7 +75,8 @@ def called(source: str, function: str, arguments: list[Any]) -> tuple[dict[str, 
             names: dict[str, Any] = {"__name__": "patched"}
             exec(code, names)
             value = names[function](*copy.deepcopy(arguments))
-        return {"gives": json.loads(json.dumps(value))}, list(lines)
+        text = json.dumps(value)
+        return ({"gives": json.loads(text)} if len(text) <= SIZE else {"failed": "too large"}), list(lines)
     except TooLong:
         return {"failed": "too many steps"}, list(lines)
     except Exception as reason:  # a patched program may do anything
@@ -176,11 +178,14 @@ def solved(agent: str, bug: dict[str, Any], runs: int) -> dict[str, Any]:
     return {**found, "runs": runs - tools.left, "exhausted": tools.left == 0}
 
 
-def attempts(bugs: list[dict[str, Any]], runs: int, seconds: float) -> list[dict[str, Any]]:
-    """`solve` of the agent in program.py on each bug."""
+def attempts(bugs: list[dict[str, Any]], runs: int, seconds: float) -> dict[str, Any]:
+    """`solve` of the agent in program.py on each bug, and which of its two functions it has."""
     with open(PROGRAM) as file:
         agent = file.read()
-    return [apart(lambda bug=bug: solved(agent, bug, runs), seconds) for bug in bugs]  # type: ignore[misc]
+    named = ("solve", "improve")
+    has = apart(lambda: [name for name in named if callable(loaded(agent, PROGRAM).get(name))], seconds)
+    rows = [apart(lambda bug=bug: solved(agent, bug, runs), seconds) for bug in bugs]  # type: ignore[misc]
+    return {"defined": has if isinstance(has, list) else [], "attempts": rows}
 
 
 def results(patches: list[dict[str, Any]], seconds: float) -> list[Any]:

@@ -50,7 +50,6 @@ def chosen(unit: Unit, sandbox: Sandbox) -> list[dict[str, Any]]:
     files = {"harness.py": HARNESS.read_text()}
     outcome = sandbox.run([Call(files, "harness", "results", (patches, 3.0))], Limits(seconds=300.0))[0]
     found: list[dict[str, Any]] = []
-    print(outcome.status,outcome.error)
     for (kind, number, _), given in zip(looked_at, outcome.value, strict=True):
         if len(found) == EACH or not isinstance(given, list):
             continue
@@ -68,7 +67,7 @@ def main() -> None:
     with Sandbox(2, ()) as sandbox:
         rows = []
         for unit in units().values():
-            import time; b=time.time(); rows += chosen(unit, sandbox); print(unit.function, len(rows), round(time.time()-b,1), flush=True)
+            rows += chosen(unit, sandbox)
     FILE.write_text("[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n")
     print(f"{len(rows)} faults in {len(units())} functions")
 

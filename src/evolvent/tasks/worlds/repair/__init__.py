@@ -1,0 +1,1 @@
+"""Agents that repair small programs with planted faults, and rewrite themselves."""
