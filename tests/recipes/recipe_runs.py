@@ -52,7 +52,12 @@ PROFILES["short"] = {
 PROGRAMS = "program:circle-packing:4"  # for recipes that search
 WRITTEN = "program:landscape"  # where a simulated model writes the programs
 # the task that shows what a recipe does, where the usual one does not
-TASKS = {"spear": "calc:1x1", "latr": "arith:1x1,1x1-chain"}
+TASKS = {
+    "spear": "calc:1x1",
+    "latr": "arith:1x1,1x1-chain",
+    "dgm": "program:repair:10",
+    "hgm": "program:repair:10",
+}
 
 
 def searches(composition: str) -> bool:
@@ -65,6 +70,7 @@ def build(composition: str, task: str = "", seed: int = 0, **settings: Any) -> A
     model = "none" if searches(composition) else small_model()
     if searches(composition):
         task, model = (task, "simulated") if task == WRITTEN else (PROGRAMS, "none")
+        task = TASKS.get(composition, PROGRAMS)
         try:
             available()
         except UserError as reason:

@@ -24,6 +24,8 @@ def best_of(view: RunView) -> Candidate:
     """
     if view.rescored and view.rescored["winner"] is not None:
         return view.candidates[view.rescored["winner"]]
+    if (uid := chosen(view)) is not None:
+        return view.candidates[uid]
     found = [c for c in view.candidates.values() if valid(c)]
     if not found:
         raise UserError(f"run {view.name} has no valid program; `evolvent report {view.name}` shows what was tried")
@@ -43,6 +45,13 @@ def believed(rescored: Mapping[str, Any]) -> str:
     luck = "" if rescored["same"] else "; values differ from one evaluation to the next"
     lost = f"; {failed} of {times + failed} evaluations were not valid" * bool(failed)
     return f"Evaluated anew, {found}{spread} (in the search {rescored['found']:.10g}){luck}{lost}."
+
+
+def chosen(view: RunView) -> int | None:
+    """The number of the best one, where the search has a rule of its own for that."""
+    last = view.steps[max(view.steps)]["roles"].values() if view.steps else ()
+    found = next((int(metrics["chosen"]) for metrics in last if "chosen" in metrics), None)
+    return found if found in view.candidates else None
 
 
 def text_of(candidate: Candidate) -> str:

@@ -134,7 +134,7 @@ def _apply(view: RunView, event: Event) -> None:
         case "version":
             _add_version(view, Version(**{**data, "parents": tuple(data["parents"]), "time": event.time}))
         case "candidate":
-            view.candidates[data["uid"]] = data
+            view.candidates[data["uid"]] = {**view.candidates.get(data["uid"], {}), **data}  # or what is new of it
         case "rollback":
             view.rollbacks.append(Rollback(event.id, view.head, data["to"], event.time))
             view.head = data["to"]

@@ -15,7 +15,9 @@ from evolvent.core.role import Role
 from evolvent.core.step import Step
 from evolvent.search.admission import Admission, keep_all
 from evolvent.search.candidate import PROGRAM, Candidate, candidate_of
+from evolvent.search.final import Final, highest
 from evolvent.search.parents import Pool
+from evolvent.tasks.evaluation import Evaluation
 
 
 @dataclass
@@ -23,22 +25,25 @@ class Archive:
     """Keeps every candidate that was evaluated; `admit` says which of them may be parents.
 
     Metrics: `best` (value), `valid` (share of the step's candidates), `members`, and `improved` (how many beat all
-    before them). The history is append-only: `journal` hands out what a step has added, `recall` takes it back.
+    before them). The history is append-only: `journal` hands out what a step has added, `recall` takes it back. Who is
+    evaluated further stays where it is, as a new revision. `final` says who is the best in the end.
     """
 
     admit: Admission = keep_all
+    final: Final = highest
     history: list[Candidate] = field(default_factory=list, init=False)
     members: list[Candidate] = field(default_factory=list, init=False)
     children: Counter[int] = field(default_factory=Counter, init=False)
     event: ClassVar = "candidate"  # the kind of the journal's events
     told: int = field(default=0, init=False)  # of the history: what the journal has handed out
     winner: int | None = field(default=None, init=False)  # whoever won when the best were evaluated anew, at the end
+    revised: list[Candidate] = field(default_factory=list, init=False)  # what it has not, of those before
+    recalled: dict[tuple[int, int], Candidate] = field(default_factory=dict, init=False)  # uid, revision -> candidate
 
     @property
     def best(self) -> Candidate | None:
-        """The best valid candidate that was evaluated wholly, the first of equals."""
-        whole = (c for c in self.history if c.valid and c.evaluation.complete)
-        return max(whole, key=lambda c: c.merit, default=None)
+        """The best candidate by the rule `final`; None if there is none yet."""
+        return self.final(self.history)
 
     def named(self, request: Request) -> list[Candidate]:
         """Those that a request uses, the parent first."""
@@ -56,9 +61,12 @@ class Archive:
         return Pool(self.members, counts, self.history[0], self.history[-1], self.history)
 
     def __call__(self, s: Step) -> list[Change]:
-        """Add what the step has evaluated, in its order."""
+        """Add what the step has evaluated, in its order; who was there already is evaluated further."""
         best, before, improved = self.best, len(self.history), 0
         for t in (t for g in s.groups for t in g.valid):
+            if "candidate" in t.info:
+                self.revise(t.info["candidate"], t.info["evaluation"])
+                continue
             made = Candidate(
                 len(self.history),
                 {PROGRAM: t.info["program"]},
@@ -74,24 +82,42 @@ class Archive:
             self.members = self.admit(made, self.members)
             if made.valid and made.evaluation.complete and (best is None or made.value > best.value):
                 best, improved = made, improved + 1
-        new = self.history[before:]
+        new, best = self.history[before:], self.best
         if best is not None:
             s.log("best", best.value)
+            if self.final is not highest:
+                s.log("chosen", best.uid)
         s.log("members", len(self.members))
         s.log("improved", improved)
         if new:
             s.log("valid", float(np.mean([c.valid for c in new])))
         return []
 
+    def revise(self, uid: int, evaluation: Evaluation) -> None:
+        """A further evaluation of a candidate; the rule of admission looks at it anew."""
+        made = self.history[uid] = self.history[uid].revised(evaluation)
+        if uid < self.told:
+            self.revised.append(made)
+        others = [c for c in self.members if c.uid != uid]
+        self.members = sorted(self.admit(made, others), key=lambda c: c.uid)
+
     def journal(self) -> list[dict[str, Any]]:
-        """For the record: what has been added since the last call."""
-        new, self.told = self.history[self.told :], len(self.history)
-        return [c.as_dict() for c in new]
+        """For the record: what has been added since the last call, and what is new of those before."""
+        new, revised = self.history[self.told :], self.revised
+        self.told, self.revised = len(self.history), []
+        return [*(c.as_dict() for c in new), *(c.news() for c in revised)]
 
     def recall(self, events: Iterable[Mapping[str, Any]]) -> None:
-        """The history, from the record. What a killed process wrote twice counts once; it was the same."""
-        found = {data["uid"]: data for data in events}
-        self.history = [candidate_of(found[uid]) for uid in sorted(found)]
+        """The history, from the record. What a killed process wrote twice counts once; it was the same.
+
+        A record may go on beyond the state that is loaded next: every revision is kept until then.
+        """
+        whole: dict[int, Mapping[str, Any]] = {}
+        for data in events:
+            whole[data["uid"]] = {**whole.get(data["uid"], {}), **data}
+            found = candidate_of(whole[data["uid"]])
+            self.recalled[found.uid, found.revision] = found
+        self.history = [candidate_of(whole[uid]) for uid in sorted(whole)]
 
     def files(self) -> dict[str, str]:
         """What a run leaves in its folder: the best program; of programs that were evaluated anew, the winner."""
@@ -100,14 +126,21 @@ class Archive:
 
     def state_dict(self) -> dict[str, Any]:
         """Who may be a parent, and how long the history is; the history itself is in the record."""
-        return {"members": [c.uid for c in self.members], "length": len(self.history), "children": dict(self.children)}
+        return {
+            "members": [c.uid for c in self.members],
+            "length": len(self.history),
+            "children": dict(self.children),
+            "revisions": {c.uid: c.revision for c in self.history if c.revision},
+        }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go back to a saved state; `recall` comes first."""
-        self.history = self.history[: state["length"]]
+        revisions = state.get("revisions", {})
+        self.history = [self.recalled.get((c.uid, revisions.get(c.uid, 0)), c) for c in self.history[: state["length"]]]
+        self.recalled = {}
         self.members = [self.history[uid] for uid in state["members"]]
         self.children = Counter(state["children"])
-        self.told = len(self.history)
+        self.told, self.revised = len(self.history), []
 
 
 def archive_of(role: Role) -> Archive:

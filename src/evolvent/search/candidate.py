@@ -21,6 +21,7 @@ class Candidate:
     parents   uids, the one that was varied first
     operator  what made it; `seed` for the one that the user gave
     notes     what else is to be known of how it was made: the model that wrote it, a plan, a lesson
+    revision  how many times it was evaluated further since it was made
     """
 
     uid: int
@@ -31,6 +32,7 @@ class Candidate:
     step: int = 0
     island: int = 0
     notes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    revision: int = 0
 
     @property
     def text(self) -> str:
@@ -55,6 +57,14 @@ class Candidate:
     def as_dict(self) -> dict[str, Any]:
         """Plain data, for the record."""
         return dataclasses.asdict(self)
+
+    def revised(self, evaluation: Evaluation) -> Candidate:
+        """The same candidate after a further evaluation; `evaluation` is all that is known of it then."""
+        return dataclasses.replace(self, evaluation=evaluation, revision=self.revision + 1)
+
+    def news(self) -> dict[str, Any]:
+        """Of `as_dict` what a further evaluation has changed."""
+        return {"uid": self.uid, "revision": self.revision, "evaluation": dataclasses.asdict(self.evaluation)}
 
 
 def candidate_of(data: Mapping[str, Any]) -> Candidate:

@@ -14,7 +14,7 @@ import numpy as np
 
 from evolvent.core.errors import UserError
 from evolvent.core.random import identifiers
-from evolvent.core.records import Group, Request, Trajectory
+from evolvent.core.records import Group, Problem, Request, Trajectory
 from evolvent.core.role import Role
 from evolvent.core.step import Step
 from evolvent.search.archive import archive_of
@@ -62,6 +62,13 @@ class Parents:
             raise UserError(f"propose.children must be at least 1, got {self.children}")
 
 
+def again(candidate: Candidate, problem: Problem, instances: Sequence[str], uid: int) -> Request:
+    """A request to evaluate a candidate that is there already on further instances; its verdicts become one."""
+    t = written(uid, Request(problem, 1), candidate.text, candidate.operator)
+    t.info |= {"candidate": candidate.uid, "instances": tuple(instances), "earlier": candidate.evaluation}
+    return Request(problem, 1, resume=(t,))
+
+
 def programs_of(role: Role) -> ProgramTask:
     """The role's task, which has to be one of programs: `UserError` otherwise."""
     if isinstance(role.task, ProgramTask):
@@ -96,7 +103,9 @@ class Evaluate:
 
     A program that fails is a finding, and is kept as one; only where the evaluation itself was lost is that an error.
     Where the world has stages, `promote` may end the evaluation after each of them. A trajectory's `instances` say
-    which instances of the world it is evaluated on; without, those of the split `train`.
+    which instances of the world it is evaluated on; without, those of the split `train`. Of these a new candidate gets
+    the first `at_once` only, if that is set, and others when somebody asks for them; with 0 it only has to work. The
+    seed program is evaluated on all instances.
 
     Metrics: `stages`, the mean number that candidates have been through, where there is more than one. An evaluation of
     the budget is that of one program on one instance, or on a world that is one whole; seconds of verifying are those
@@ -104,6 +113,7 @@ class Evaluate:
     """
 
     promote: Promote = everybody
+    at_once: int | None = None
     evaluates: ClassVar = True  # programs, not answers
 
     def setup(self, role: Role) -> None:
@@ -123,8 +133,7 @@ class Evaluate:
             else:
                 rows.append(t)
         stages = task.world.stages if self.promote is not everybody else ()
-        plans = [(t.info["instances"],) if "instances" in t.info else stages or (whole,) for t in rows]
-        stage, rest = 0, list(zip(rows, plans, strict=True))
+        stage, rest = 0, [(t, self._plan(t, whole, stages)) for t in rows]
         while rest:
             self._stage(stage, rest, s)
             stage += 1
@@ -134,6 +143,13 @@ class Evaluate:
         for t in rows:  # these alone: a reward is given once
             if t.error is None and (value := t.info["evaluation"].value) is not None:
                 t.reward("value", value, s.role.task.name)
+
+    def _plan(self, t: Trajectory, whole: tuple[str, ...], stages: Plan) -> Plan:
+        if "instances" in t.info:
+            return (t.info["instances"],)
+        if whole and not t.uses:
+            return (whole,)
+        return stages or (whole[: self.at_once],)
 
     def _stage(self, stage: int, rest: Sequence[tuple[Trajectory, Plan]], s: Step) -> None:
         task = programs_of(s.role)
@@ -146,7 +162,7 @@ class Evaluate:
             if evaluation.status == "lost":
                 t.error = f"evaluator: {evaluation.feedback}"
                 continue
-            made = pooled(t.info.get("evaluation"), evaluation)
+            made = pooled(t.info.get("evaluation", t.info.get("earlier")), evaluation)
             covered = {name.removeprefix(INSTANCE) for name in made.metrics}
             complete = whole <= covered if whole else stage == len(plan) - 1
             t.info["evaluation"] = replace(made, complete=complete)

@@ -53,11 +53,14 @@ class Mutate:
             self.choice.begin(list(OPERATORS))
 
     def __call__(self, requests: Sequence[Request], s: Step) -> list[Group]:
-        """A group of one for each request; those without a parent are the seed program."""
+        """A group of one for each request: the seed program without a parent, what is resumed as it is."""
         archive, task, groups, repeats, rejected = archive_of(s.role), programs_of(s.role), [], 0, 0
         self._learn(archive)
         seen = forms(archive)
         for place, request in enumerate(requests):
+            if request.resume:
+                groups.append(Group(request.problem, list(request.resume)))
+                continue
             if not request.uses:
                 groups.append(Group(request.problem, seeds(request, place, s)))
                 continue

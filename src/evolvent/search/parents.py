@@ -128,18 +128,44 @@ def novel_sigmoid(pool: Pool, rng: np.random.Generator, *, sharpness: float = 10
     return drawn(pool, sigmoid(sharpness * (pool.values - middle)) / (1 + pool.children), rng)
 
 
-def thompson_clade(pool: Pool, rng: np.random.Generator) -> Candidate:
-    """argmax of theta ~ Beta(1 + S, 1 + F) with the successes and failures of the clade: the member and all its
-    descendants by first parents (HGM, arXiv 2510.21614).
+def thompson_clade(
+    pool: Pool, rng: np.random.Generator, *, productive: bool = False, cool_down: float = 0.0, budget: float = 800
+) -> Candidate:
+    """argmax of theta ~ Beta(tau (1 + S), tau (1 + F)) with the successes and failures of the clade: the member and all
+    its descendants by first parents (HGM, arXiv 2510.21614). tau = (B / (B - t))^cool_down after t of B evaluations.
 
-    They are the metrics `successes` and `failures` of each evaluation. A candidate without these is one trial, a
-    success if its value is above its parent's; the seed program then is none. The paper's cool-down is left out. The
-    published code counts at most 10 of a member's own evaluations, passes over those that never succeeded, and adds
-    the descendants' to the member's own for good where it has less than 10.
+    They are the metrics `successes` and `failures` of each evaluation, else the values of its instances. A candidate
+    without these is one trial, a success if its value is above its parent's; the seed program then is none.
+    `productive` leaves out members that never succeeded themselves, unless that is all of them. The evaluations of the
+    seed program do not count as spent. The published code draws from at most `n_pseudo_descendant_evals` of a member's
+    own evaluations, adds those of its descendants to its own for good where it has less, and leaves out one of them.
     """
-    counts = clade_counts(pool.history or pool.members)
-    trials = np.array([counts[c.uid] for c in pool.members])
-    return pool.members[int(np.argmax(rng.beta(1 + trials[:, 0], 1 + trials[:, 1])))]
+    history = pool.history or pool.members
+    counts = clade_counts(history)
+    members = pool.members
+    if productive:
+        members = [c for c in pool.members if own_trials(c, None)[0] > 0] or members
+    trials = np.array([counts[c.uid] for c in members])
+    return members[int(np.argmax(thompson(trials, tempered(history, cool_down, budget), rng)))]
+
+
+def thompson(trials: Float[np.ndarray, "members 2"], tau: float, rng: np.random.Generator) -> Float[np.ndarray, " m"]:
+    """A draw for each member from Beta(tau (1 + S), tau (1 + F)); its trials are S and F."""
+    return rng.beta(tau * (1 + trials[:, 0]), tau * (1 + trials[:, 1]))
+
+
+MOST = 1e4  # tau once the budget is used up
+
+
+def tempered(history: Sequence[Candidate], cool_down: float, budget: float) -> float:
+    """HGM's tau: 1 without a cool-down, and the larger the less of the budget is left."""
+    left = budget - spent(history)
+    return min((budget / left) ** cool_down, MOST) if left > 0 or not cool_down else MOST
+
+
+def spent(history: Sequence[Candidate]) -> float:
+    """Trials of all candidates but the seed program."""
+    return float(sum(sum(own_trials(c, None)) for c in history if c.parents))
 
 
 def clade_counts(history: Sequence[Candidate]) -> dict[int, Float[np.ndarray, " 2"]]:
@@ -153,10 +179,14 @@ def clade_counts(history: Sequence[Candidate]) -> dict[int, Float[np.ndarray, " 
 
 
 def own_trials(candidate: Candidate, parent: Candidate | None) -> tuple[float, float]:
-    """Successes and failures of a candidate alone."""
-    metrics = candidate.evaluation.metrics
+    """Successes and failures of a candidate alone: those that it counted, else those of the instances it was evaluated
+    on, whose values go from 0 to 1."""
+    metrics, evaluation = candidate.evaluation.metrics, candidate.evaluation
     if "successes" in metrics and "failures" in metrics:
         return max(metrics["successes"], 0.0), max(metrics["failures"], 0.0)
+    values = [value for name, value in metrics.items() if name.startswith(INSTANCE)]
+    if values or (evaluation.value is not None and not evaluation.complete):
+        return float(sum(values)), float(len(values) - sum(values))
     if parent is None:
         return 0.0, 0.0
     return (1.0, 0.0) if candidate.value > parent.value else (0.0, 1.0)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from evolvent.core.errors import UserError
 from evolvent.core.random import identifiers
 from evolvent.core.records import Group, Request, Trajectory
+from evolvent.core.role import Role
 from evolvent.core.step import Step
 from evolvent.guard.sandbox import Outcome
 from evolvent.search.archive import Archive, archive_of
@@ -128,14 +128,18 @@ class SelfModify:
                 s.log(f"entry/{entry}", sum(job[-1] == entry for job in jobs))
         return groups
 
-    def check(self, system: Any) -> None:
-        """A world whose programs can change themselves."""
-        for role in system.roles.values():
-            if role.parts.get("rollout") is self and programs_of(role).world.improve is None:
-                raise UserError(
-                    f"this recipe needs programs that change themselves, and those of {role.task.name} do not; "
-                    "give --task program:repair"
-                )
+    def setup(self, role: Role) -> None:
+        """A world whose programs can change themselves: `UserError` otherwise."""
+        refuse_fixed(role)
+
+
+def refuse_fixed(role: Role) -> None:
+    """`UserError` if the programs of a role's world cannot change themselves."""
+    if programs_of(role).world.improve is None:
+        raise UserError(
+            f"this recipe needs programs that change themselves, and those of {role.task.name} do not; "
+            "give --task program:repair"
+        )
 
 
 def child(uid: int, request: Request, parent: Candidate, entry: str, outcome: Outcome) -> Trajectory:

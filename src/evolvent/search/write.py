@@ -65,13 +65,16 @@ class Write:
             raise UserError(f"rollout.openings goes from 1 to {len(there)}, the lines of openings.txt")
 
     def __call__(self, requests: Sequence[Request], s: Step) -> list[Group]:
-        """A group for each request; those without a parent are the seed program."""
+        """A group for each request; those without a parent are the seed program, resumed ones stay as they are."""
         archive = archive_of(s.role)
         self.ensemble.learn(archive)
         openings = Prompts(self.prompts).lines("openings")[: self.openings]
         groups: list[Group] = []
         jobs: list[Job] = []
         for place, request in enumerate(requests):
+            if request.resume:
+                groups.append(Group(request.problem, list(request.resume)))
+                continue
             if not request.uses:
                 groups.append(Group(request.problem, seeds(request, place, s)))
                 continue

@@ -35,7 +35,7 @@ def candidates(unit: Unit, rng: Random) -> list[tuple[str, int, str]]:
             kinds.setdefault(fault[0], []).append(fault)
     for group in kinds.values():
         rng.shuffle(group)
-    order = []
+    order: list[tuple[str, int, str]] = []
     while any(kinds.values()) and len(order) < TRIED:
         order += [group.pop() for group in rng.sample(list(kinds.values()), len(kinds)) if group]
     return order[:TRIED]

@@ -56,7 +56,7 @@ def bugs() -> Mapping[str, tuple[Unit, Mapping[str, Any]]]:
         counts[row["function"]] = counts.get(row["function"], 0) + 1
         numbered.append((counts[row["function"]], row))
     order = list(units())
-    Random("order of functions").shuffle(order)
+    Random("order of functions 6").shuffle(order)  # of the first ten, the seed agent solves one
     numbered.sort(key=lambda pair: (pair[0], order.index(pair[1]["function"])))
     return {f"{row['function']}-{number}": (units()[row["function"]], row) for number, row in numbered}
 
@@ -140,6 +140,8 @@ def judge(value: Any, names: Sequence[str]) -> Evaluation:
             errors.append(f"{name}: {attempt['error']!s:.200}")
     if len(names) >= STAGES[0] and sum(f"empty/{name}" in metrics for name in names) == len(names):
         return invalid("\n".join(["all patches are empty", *errors[:3]]))
+    if not names:  # it works; nothing is known of how well
+        return Evaluation(0.0)
     found = over_instances(values, metrics)
     return Evaluation(found.value, found.metrics, "\n".join(errors[:3]))
 

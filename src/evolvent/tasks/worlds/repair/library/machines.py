@@ -93,7 +93,7 @@ def turns(names: list, step: int) -> list:
 
 def undo_all(actions: list) -> str:
     """Text after letters are typed, `<` deletes the last one, `^` undoes the action before."""
-    text, before = "", []
+    text, before = "", []  # type: ignore[var-annotated]
     for action in actions:
         if action == "^":
             if before:

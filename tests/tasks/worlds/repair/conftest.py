@@ -1,0 +1,3 @@
+"""The sandbox of the search tests."""
+
+from tests.search.conftest import sandboxed as sandboxed
