@@ -111,8 +111,8 @@ def test_an_agent_changes_itself_by_its_own_means(sandboxed: str) -> None:
 def test_without_self_improvement_the_first_agent_does_the_changing(sandboxed: str) -> None:
     made, _ = modified(MARKING, **{"rollout.mutate.editor": "fixed"})
     assert "BY = 'CHILD'" not in made.info["program"]
-    assert "A mark for each time" in made.info["program"]  # the parent's improve is still what is changed
-    assert made.info["program"] != MARKING
+    assert made.info["program"] not in (MARKING, SEED)
+    assert not made.info["operator"].startswith("self: a mark")
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from evolvent.search.archive import archive_of
 from evolvent.search.asking import Prompts, ask
 from evolvent.search.loop import programs_of, seeds
 from evolvent.search.selfmodify import Diagnosis, Editor, itself, refuse_fixed, weaknesses
-from evolvent.search.write import Job, prompts_of
+from evolvent.search.write import Job
 
 SAMPLED = {"patch": str, "source": str, "name": str, "examples": list}  # what a log must have to be shown
 

@@ -18,6 +18,7 @@ from evolvent.core.records import Group, Problem, Request, Trajectory
 from evolvent.core.role import Role
 from evolvent.core.step import Step
 from evolvent.search.archive import archive_of
+from evolvent.search.candidate import Candidate
 from evolvent.search.context import ContextRule, alone
 from evolvent.search.parents import ParentRule, uniform
 from evolvent.search.stages import Promote, everybody

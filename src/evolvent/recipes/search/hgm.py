@@ -9,8 +9,8 @@ arXiv 2510.21614. Its budget is in evaluations of instances, 800 there: `--budge
 
 from evolvent.core.recipe import put, recipe
 from evolvent.recipes.search.random_search import random_search
-from evolvent.search.diagnose import Diagnose
 from evolvent.search.decoupled import ExpandOrEvaluate
+from evolvent.search.diagnose import Diagnose
 from evolvent.search.final import surest
 from evolvent.search.parents import thompson_clade
 from evolvent.search.selfmodify import SelfModify
