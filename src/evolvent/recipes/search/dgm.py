@@ -3,8 +3,8 @@
     p(parent) ~ sigmoid(10 (value - 0.5)) / (1 + children),  child = parent.improve(parent, diagnosis of its failures)
 
 arXiv 2505.22954. Two children a generation; an agent works if it compiles and its patches are not all empty. Evaluated
-are a small set, from 0.4 on a medium one, and above 0.4 and the second best everything. A model diagnoses and writes the
-change; without one the agent's own code does that, with a library of components. The paper's ablations:
+are a small set, from 0.4 on a medium one, and above 0.4 and the second best everything. A model diagnoses, and writes
+the change; without one the agent's own code does that, with a library of components. The paper's ablations:
 `--set rollout.mutate.editor=fixed` is DGM without self-improvement (`rollout.write.editor` with a model),
 `--set propose.parent=latest` without open-ended exploration.
 """
