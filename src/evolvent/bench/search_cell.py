@@ -138,7 +138,7 @@ def run_search(cell: SearchCell) -> dict[str, Any]:
             tally.add(archive.history[len(tally.candidates) :], before, after)
             before = after
         count = tally.within(budget.amount) if tally.candidates else 0
-        rescored = believe(role, tally.candidates[:count], cell.top, cell.repeats)
+        rescored = believe(role, archive.history[:count], cell.top, cell.repeats)
         if rescored is None:
             raise UserError(f"{cell.recipe} found nothing valid on {cell.task} within {budget}")
     finally:

@@ -14,7 +14,9 @@ from statistics import fmean
 from typing import Any
 
 from evolvent.core.role import Role
+from evolvent.search.archive import archive_of
 from evolvent.search.candidate import Candidate, ranked
+from evolvent.search.final import highest
 from evolvent.search.loop import programs_of
 from evolvent.search.normal import tree_hash
 from evolvent.tasks.program import ProgramTask
@@ -45,8 +47,13 @@ def finalists(history: Iterable[Candidate], top: int = TOP) -> list[Candidate]:
 
 
 def believe(role: Role, history: Iterable[Candidate], top: int = TOP, repeats: int = REPEATS) -> dict[str, Any] | None:
-    """The best of a history evaluated anew, charged to the account `evidence`; None if nobody is valid."""
-    best, task = finalists(history, top), programs_of(role)
+    """The best of a history evaluated anew, charged to the account `evidence`; None if nobody is valid.
+
+    A search with a rule of its own for the best (`keep.final`) has one finalist.
+    """
+    rule, task = archive_of(role).final, programs_of(role)
+    only = None if rule is highest else rule(list(history))
+    best = finalists(history, top) if only is None else [only]
     if not best:
         return None
     before = task.cpu_seconds

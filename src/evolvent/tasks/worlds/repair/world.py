@@ -176,7 +176,8 @@ def improve(text: str, editor: str, entry: str, names: Sequence[str], seed: int)
 
 
 def world(size: str = "60") -> World:
-    """The world of so many faults to search with. `UserError` for a size that is no number in range."""
+    """The world of so many faults to search with, half as many for gates, and as many for evidence; up to those that
+    there are. `UserError` for a size that is no number in range."""
     named: dict[Split, list[str]] = {"train": [], "gate": [], "test": []}
     for name, (unit, _) in bugs().items():
         named[unit.split].append(name)
@@ -189,7 +190,7 @@ def world(size: str = "60") -> World:
         seed=SEED,
         call=call,
         judge=judge,
-        instances={"train": train, "gate": tuple(named["gate"]), "test": tuple(named["test"])},
+        instances={"train": train, "gate": tuple(named["gate"][: n // 2]), "test": tuple(named["test"][:n])},
         stages=tuple(train[a:b] for a, b in pairwise(cuts)),
         limits=Limits(seconds=300.0, memory=1024),
         preload=("ast", "json", "random"),
