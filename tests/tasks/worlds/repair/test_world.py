@@ -152,7 +152,9 @@ def solve(source, tools):
 
 def test_a_hanging_agent_costs_its_instance_only(task: ProgramTask, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(world, "SECONDS", 0.3)
-    agent = oracle() + """
+    agent = (
+        oracle()
+        + """
 
 plain = solve
 
@@ -162,6 +164,7 @@ def solve(source, tools):
         pass
     return plain(source, tools)
 """
+    )
     found = value(task, agent)
     assert found.metrics["instance/wrap-1"] == 0.0
     assert found.value == pytest.approx(2 / 3)
