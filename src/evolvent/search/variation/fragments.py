@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TypeVar
 
 import libcst as cst
@@ -176,6 +177,7 @@ def sound(before: Program, after: str) -> str | None:
     return after if all(new.get(name) == kept for name, kept in old.items()) else None
 
 
+@lru_cache(256)
 def signatures(source: str) -> dict[str, list[str]]:
     """The headers of the functions of a module and its classes, by name; of default values only that there is one."""
     found: dict[str, list[str]] = {}

@@ -14,9 +14,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from evolvent.search.normal import COMPREHENSIONS, DEFINED, ELSEWHERE, IMPORTS, NAMING, children, walk
+
 BUILTINS = frozenset(dir(builtins)) | {"__name__", "__file__", "__doc__"}
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+LEAVING = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 Place = tuple[int, int]  # line from 1, column from 0 in UTF-8 bytes, as ast counts
 Bound = frozenset[str]
 
@@ -38,11 +41,18 @@ class Names:
 
     def __init__(self, source: str, given: Bound = BUILTINS) -> None:
         tree = ast.parse(source)
-        self._binds_inside = any(isinstance(node, ast.NamedExpr) for node in ast.walk(tree))
+        self._binds_inside = False
         self.stretches: list[Stretch] = []
         self.unbound: Counter[str] = Counter()  # names used where they are not bound, with how often
-        self.imported = {name for node in ast.walk(tree) for name in _imported(node)}
-        self.functions = {node.name for node in ast.walk(tree) if isinstance(node, Function | ast.ClassDef)}
+        self.imported: set[str] = set()
+        self.functions: set[str] = set()
+        for node in walk(tree):
+            if isinstance(node, DEFINED):
+                self.functions.add(node.name)
+            elif isinstance(node, ast.NamedExpr):
+                self._binds_inside = True
+            else:
+                self.imported.update(_imported(node))
         self._globals = frozenset(_locals(tree.body))
         self._block(tree.body, given, (), given)
 
@@ -73,7 +83,7 @@ class Names:
         def block(body: Sequence[ast.stmt], names: Bound) -> Bound | None:
             return self._block(body, names, around, outer)
 
-        if isinstance(s, Function):
+        if isinstance(s, FUNCTIONS):
             self._uses([*s.decorator_list, *s.args.defaults, *filter(None, s.args.kw_defaults)], bound, around)
             arguments = {a.arg for a in _arguments(s.args)}
             local = _locals(s.body)
@@ -119,7 +129,7 @@ class Names:
         self._uses([s], bound, around)
         if isinstance(s, ast.Delete):
             return bound - {target.id for target in s.targets if isinstance(target, ast.Name)}
-        if isinstance(s, ast.Return | ast.Raise | ast.Break | ast.Continue):
+        if isinstance(s, LEAVING):
             return None
         return bound | _locals([s])
 
@@ -136,7 +146,7 @@ class Names:
                 inner = bound | {a.arg for a in _arguments(node.args)}
                 self._stretch(node, inner, inner, around)
                 self._uses([node.body], inner, around)
-            elif isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp):
+            elif isinstance(node, COMPREHENSIONS):
                 inner = bound
                 for generator in node.generators:
                     self._uses([generator.iter], inner, around)
@@ -148,7 +158,7 @@ class Names:
                 self.unbound[node.target.id] += node.target.id not in bound
                 self._uses([node.value], bound, around)
             else:
-                self._uses(ast.iter_child_nodes(node), bound | _walrus(node) if self._binds_inside else bound, around)
+                self._uses(children(node), bound | _walrus(node) if self._binds_inside else bound, around)
 
     def _stretch(self, node: ast.stmt | ast.expr, inside: Bound, after: Bound | None, around: tuple[str, ...]) -> None:
         end = (node.end_lineno or node.lineno, node.end_col_offset or node.col_offset)
@@ -172,7 +182,7 @@ def _arguments(arguments: ast.arguments) -> list[ast.arg]:
 
 
 def _imported(node: ast.AST) -> list[str]:
-    if isinstance(node, ast.Import | ast.ImportFrom):
+    if isinstance(node, IMPORTS):
         return [(alias.asname or alias.name).split(".")[0] for alias in node.names]
     return []
 
@@ -186,7 +196,7 @@ def names_of(source: str) -> Names:
 def _walrus(node: ast.AST) -> set[str]:
     """Names that := binds in an expression; they count as bound in all of it."""
     return (
-        {n.target.id for n in ast.walk(node) if isinstance(n, ast.NamedExpr)} if isinstance(node, ast.expr) else set()
+        {n.target.id for n in walk(node) if isinstance(n, ast.NamedExpr)} if isinstance(node, ast.expr) else set()
     )
 
 
@@ -197,22 +207,22 @@ def _locals(nodes: Iterable[ast.AST]) -> set[str]:
     stack: list[ast.AST] = list(nodes)
     while stack:
         node = stack.pop()
-        if isinstance(node, Function | ast.ClassDef):
+        if isinstance(node, DEFINED):
             found.add(node.name)
             continue
         if isinstance(node, ast.Lambda):
             continue
-        if isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp):
-            found |= {n.target.id for n in ast.walk(node) if isinstance(n, ast.NamedExpr)}
+        if isinstance(node, COMPREHENSIONS):
+            found |= {n.target.id for n in walk(node) if isinstance(n, ast.NamedExpr)}
             continue
         found.update(_imported(node))
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             found.add(node.id)
-        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
+        elif isinstance(node, NAMING) and node.name:
             found.add(node.name)
         elif isinstance(node, ast.MatchMapping) and node.rest:
             found.add(node.rest)
-        elif isinstance(node, ast.Global | ast.Nonlocal):
+        elif isinstance(node, ELSEWHERE):
             elsewhere.update(node.names)
-        stack.extend(ast.iter_child_nodes(node))
+        stack.extend(children(node))
     return found - elsewhere

@@ -6,9 +6,10 @@ libcst says where things are; edits replace stretches of the text, so that every
 from __future__ import annotations
 
 import dataclasses
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import libcst as cst
 from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
@@ -48,6 +49,60 @@ UNSEEN = {("Attribute", "attr"), ("Arg", "keyword"), ("FunctionDef", "name"), ("
 STORED = {("AssignTarget", "target"), ("AugAssign", "target"), ("AnnAssign", "target"), ("NamedExpr", "target")}
 STORED |= {("For", "target"), ("CompFor", "target"), ("AsName", "name"), ("Param", "name")}
 FIXED = {("Del", "target"), ("FunctionDef", "decorators"), ("ClassDef", "decorators"), ("ClassDef", "bases")}
+
+SILENT = (cst.BaseParenthesizableWhitespace, cst.TrailingWhitespace, cst.EmptyLine, cst.Newline, cst.Comment)
+SILENT += (cst.Comma, cst.Semicolon, cst.Colon, cst.Dot, cst.AssignEqual, cst.LeftParen, cst.RightParen)
+SILENT += (cst.BaseUnaryOp, cst.BaseBinaryOp, cst.BaseBooleanOp, cst.BaseCompOp, cst.BaseAugOp)
+KEPT = 128  # programs that are remembered; the tree of one of 100 lines takes about a MiB
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What the walk has to know of a type of node. Asked once: libcst's types are abstract ones, and slow to ask."""
+
+    name: str
+    fields: tuple[str, ...]
+    silent: bool  # nothing in it is of interest
+    sign: bool
+    unread: bool
+    expression: bool
+    fixes: bool  # what is in it stays where it is
+    suite: bool
+    short: bool
+    scope: bool
+
+
+@cache
+def kind_of(made: type) -> Kind | None:
+    """Of a type of node; None for what is none."""
+    if not issubclass(made, cst.CSTNode):
+        return None
+    return Kind(
+        made.__name__,
+        tuple(f.name for f in dataclasses.fields(made)),
+        issubclass(made, SILENT),
+        issubclass(made, cst.BaseCompOp | cst.BaseAugOp),
+        issubclass(made, UNREAD),
+        issubclass(made, cst.BaseExpression),
+        issubclass(made, cst.FormattedString | cst.Param | cst.MatchCase),
+        issubclass(made, cst.IndentedBlock | cst.Module),
+        issubclass(made, cst.SimpleStatementSuite),
+        issubclass(made, cst.FunctionDef | cst.ClassDef | cst.Lambda),
+    )
+
+
+@cache
+def among(made: type, those: tuple[type, ...]) -> bool:
+    """`issubclass`, remembered."""
+    return issubclass(made, those)
+
+
+class Positions(MetadataWrapper):
+    """A wrapper that does not visit the tree for the providers that there are none of; the positions need no visit."""
+
+    def visit_batched(self, visitors: object) -> cst.Module:
+        """Nothing: only `PositionProvider` is asked for, which is no batchable one."""
+        return self.module
 
 
 @dataclass(frozen=True)
@@ -110,9 +165,11 @@ class Program:
         self.signs: list[tuple[int, int]] = []  # comparison and assignment operators in the blocks
         self.short: list[tuple[int, int]] = []  # suites on the line of their header: that line, start of the suite
         self.in_strings: set[int] = set()  # lines that begin inside a string
-        wrapper = MetadataWrapper(cst.parse_module(source), unsafe_skip_copy=True)
+        wrapper = Positions(cst.parse_module(source), unsafe_skip_copy=True)
         self._where = wrapper.resolve(PositionProvider)
-        self._walk(wrapper.module, None, "", False, False)
+        found = kind_of(cst.Module)
+        assert found is not None
+        self._walk(wrapper.module, found, None, "", False, False)
 
     @property
     def statements(self) -> list[Statement]:
@@ -121,7 +178,7 @@ class Program:
 
     def place(self, offset: int) -> Place:
         """A position in the text as ast counts: line, and column in bytes."""
-        line = next(i for i in range(len(self.lines)) if self.starts[i + 1] > offset)
+        line = bisect_right(self.starts, offset) - 1
         return line + 1, len(self.lines[line][: offset - self.starts[line]].encode())
 
     def text(self, node: cst.CSTNode) -> str:
@@ -156,43 +213,41 @@ class Program:
                 found.append(indent + (line[old:] if not line[:old].strip() else line.lstrip()) if line.strip() else "")
         return found
 
-    def _walk(self, node: cst.CSTNode, parent: cst.CSTNode | None, field: str, fixed: bool, shape: bool) -> None:
+    def _walk(
+        self, node: cst.CSTNode, kind: Kind, parent: cst.CSTNode | None, field: str, fixed: bool, shape: bool
+    ) -> None:
         key = (type(parent).__name__, field)
-        if isinstance(node, UNREAD) or key in UNSEEN:
+        if kind.unread or key in UNSEEN:
             return
         shape = shape or _shapes(node, parent, field)
-        if isinstance(node, cst.BaseExpression):
-            fixed = fixed or key in FIXED | STORED
-            self._expression(node, parent, field, fixed, shape)
-            shape = shape and not isinstance(node, cst.Call)
-        fixed = fixed or key in FIXED or isinstance(node, cst.FormattedString | cst.Param | cst.MatchCase)
-        if isinstance(node, cst.IndentedBlock | cst.Module):
-            self._suite(node, parent or node)
-        if isinstance(node, cst.SimpleStatementSuite) and parent is not None:
+        if kind.expression:
+            fixed = fixed or key in FIXED or key in STORED
+            self._expression(node, parent, field, fixed, shape)  # type: ignore[arg-type]
+            shape = shape and type(node) is not cst.Call
+        fixed = fixed or key in FIXED or kind.fixes
+        if kind.suite:
+            self._suite(node, parent or node)  # type: ignore[arg-type]
+        if kind.short and parent is not None:
             where: CodeRange = self._where[parent]
             self.short.append((where.start.line, self.span(node)[0]))
-        if isinstance(node, cst.FunctionDef | cst.ClassDef | cst.Lambda):
-            inner = {"body": fixed and isinstance(node, cst.Lambda), "params": fixed}
-        else:
-            inner = {}
-        for f in dataclasses.fields(node):
-            value = getattr(node, f.name)
-            if isinstance(value, cst.CSTNode):
-                children: Sequence[object] = [value]
-            else:
-                children = value if isinstance(value, list | tuple) else ()
-            for child in children:
-                if isinstance(child, cst.BaseCompOp | cst.BaseAugOp) and self._free(child):
+        inner = {"body": fixed and kind.name == "Lambda", "params": fixed} if kind.scope else {}
+        for name in kind.fields:
+            value = getattr(node, name)
+            for child in value if type(value) in (list, tuple) else (value,):
+                below = kind_of(type(child))
+                if below is None:
+                    continue
+                if below.sign and self._free(child):
                     self.signs.append(self.span(child))
-                if isinstance(child, cst.CSTNode) and child in self._where:
-                    self._walk(child, node, f.name, inner.get(f.name, fixed), shape)
+                if not below.silent and child in self._where:
+                    self._walk(child, below, node, name, inner.get(name, fixed), shape)
 
     def _suite(self, node: cst.IndentedBlock | cst.Module, owner: cst.CSTNode) -> None:
         found: list[Statement] = []
         for index, statement in enumerate(node.body):
             where: CodeRange = self._where[statement]
             first, last = where.start.line, where.end.line
-            if isinstance(statement, cst.FunctionDef | cst.ClassDef) and statement.decorators:
+            if type(statement) in (cst.FunctionDef, cst.ClassDef) and statement.decorators:
                 first = self._where[statement.decorators[0]].start.line
             line = self.lines[first - 1]
             indent = line[: len(line) - len(line.lstrip())]
@@ -206,22 +261,24 @@ class Program:
         start, end = self.span(node)
         free = self._free(node)
         stored = (type(parent).__name__, field) in STORED
-        if isinstance(node, cst.Name) and node.value not in CONSTANTS:
+        made = type(node)
+        if made is cst.Name and node.value not in CONSTANTS:
             role = {"func": "call", "value": "base"}.get(field, "value") if _used_whole(parent, field) else "value"
             self.uses.append(Use(node.value, start, end, "store" if stored else role))
-        if isinstance(node, cst.BaseString):
+        text = among(made, (cst.BaseString,))
+        if text:
             first, last = self.place(start)[0], self.place(end)[0] if end < len(self.source) else len(self.lines)
             self.in_strings.update(range(first + 1, last + 1))
         if node.lpar:
             start, end = self.span(node.lpar[0])[0], self.span(node.rpar[-1])[1]
         kind = _kind(node, parent, field)
         kind = "index" if shape and kind == "number" else kind
-        site = Site(node, start, end, kind, isinstance(parent, OPEN), free, shape)
-        if _is_number(node) and not (isinstance(parent, cst.UnaryOperation) and _is_number(parent)):
-            default = isinstance(parent, cst.Param) and field == "default"
+        site = Site(node, start, end, kind, type(parent) in OPEN, free, shape)
+        if _is_number(node) and not (type(parent) is cst.UnaryOperation and _is_number(parent)):
+            default = type(parent) is cst.Param and field == "default"
             if (not fixed or default) and free:
                 self.numbers.append(site)
-        if not fixed and not (isinstance(node, cst.BaseString) and isinstance(parent, cst.Expr)):
+        if not fixed and not (text and type(parent) is cst.Expr):
             self.sites.append(site)
 
     def _free(self, node: cst.CSTNode) -> bool:
@@ -229,7 +286,7 @@ class Program:
         return any(span.holds(where.start.line, where.end.line) for span in self.spans)
 
 
-@lru_cache(2048)
+@lru_cache(KEPT)
 def program(source: str) -> Program:
     """`Program(source)`, remembered: parents and components come back often."""
     return Program(source)
@@ -243,46 +300,52 @@ def closed(node: cst.BaseExpression, text: str, bare: bool = False) -> str:
 
 
 def _is_number(node: cst.CSTNode) -> bool:
-    if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
-        return isinstance(node.expression, cst.Integer | cst.Float) and not node.expression.lpar
-    return isinstance(node, cst.Integer | cst.Float)
+    made = type(node)
+    if made is cst.UnaryOperation and type(node.operator) is cst.Minus:  # type: ignore[attr-defined]
+        inner = node.expression  # type: ignore[attr-defined]
+        return type(inner) in (cst.Integer, cst.Float) and not inner.lpar
+    return made in (cst.Integer, cst.Float)
 
 
 def _used_whole(parent: cst.CSTNode | None, field: str) -> bool:
     """Whether an expression is what is called, or what an attribute or index is taken of."""
-    if isinstance(parent, cst.Call):
+    if type(parent) is cst.Call:
         return field == "func"
-    return isinstance(parent, cst.Attribute | cst.Subscript) and field == "value"
+    return type(parent) in (cst.Attribute, cst.Subscript) and field == "value"
 
 
 def _shapes(node: cst.CSTNode, parent: cst.CSTNode | None, field: str) -> bool:
     """Whether an expression says how things are laid out: an index, or a whole number for a keyword."""
-    if isinstance(parent, cst.Index | cst.Slice):
+    made = type(parent)
+    if made in (cst.Index, cst.Slice):
         return True
-    if isinstance(parent, cst.Call) and isinstance(parent.func, cst.Name) and parent.func.value == "range":
+    if made is cst.Call and type(parent.func) is cst.Name and parent.func.value == "range":  # type: ignore[union-attr]
         return field == "args"
-    return isinstance(parent, cst.Arg) and parent.keyword is not None and isinstance(node, cst.Integer)
+    return made is cst.Arg and parent.keyword is not None and type(node) is cst.Integer  # type: ignore[union-attr]
 
 
 def _kind(node: cst.BaseExpression, parent: cst.CSTNode | None, field: str) -> str:
+    made = type(node)
     if _used_whole(parent, field):
         return "callable" if field == "func" else "object"
-    if isinstance(parent, cst.Index | cst.Slice):
+    if type(parent) in (cst.Index, cst.Slice):
         return "index"
-    if isinstance(parent, cst.For | cst.CompFor) and field == "iter":
+    if type(parent) in (cst.For, cst.CompFor) and field == "iter":
         return "iterable"
-    if isinstance(node, cst.Name) and node.value in CONSTANTS:
-        return CONSTANTS[node.value]
-    if isinstance(node, cst.Comparison | cst.BooleanOperation):
-        return "truth"
-    if isinstance(node, cst.UnaryOperation):
-        return "truth" if isinstance(node.operator, cst.Not) else "number"
-    if isinstance(node, cst.BaseString):
-        return "text"
-    if isinstance(node, cst.List | cst.Tuple | cst.Set | cst.Dict | cst.BaseComp):
-        return "list"
-    if isinstance(node, cst.Lambda):
-        return "function"
-    if isinstance(node, cst.Yield | cst.Await | cst.StarredElement | cst.NamedExpr | cst.Imaginary | cst.Ellipsis):
-        return "other"
+    if made is cst.Name and node.value in CONSTANTS:  # type: ignore[attr-defined]
+        return CONSTANTS[node.value]  # type: ignore[attr-defined]
+    if made is cst.UnaryOperation:
+        return "truth" if type(node.operator) is cst.Not else "number"  # type: ignore[attr-defined]
+    for name, those in KINDS:
+        if among(made, those):
+            return name
     return "number"
+
+
+KINDS: tuple[tuple[str, tuple[type, ...]], ...] = (
+    ("truth", (cst.Comparison, cst.BooleanOperation)),
+    ("text", (cst.BaseString,)),
+    ("list", (cst.List, cst.Tuple, cst.Set, cst.Dict, cst.BaseComp)),
+    ("function", (cst.Lambda,)),
+    ("other", (cst.Yield, cst.Await, cst.StarredElement, cst.NamedExpr, cst.Imaginary, cst.Ellipsis)),
+)
