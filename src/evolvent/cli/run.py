@@ -80,6 +80,7 @@ def live_options(command: Any) -> Any:
 @click.option(
     "--seed-program", metavar="FILE", help="evolve this program; --task is the file with evaluate(program_path)"
 )
+@click.option("--workers", type=click.IntRange(1, 256), help="programs that are evaluated at once, in a search")
 @config_option
 @click.option("--name", help="name of the run (default: recipe, task and a number)")
 @click.option("--device", default="cpu", show_default=True, help="cuda, cuda:1, mps")
@@ -105,6 +106,8 @@ def run(**options: Any) -> int:
 
     tables = click.get_current_context().meta
     settings = {**tables.get("set", {}), **pairs(options["settings"], "--set")}
+    if options["workers"]:
+        settings |= {"judge.workers": options["workers"]}
     if options["lora"]:
         settings |= {"adapter": "Lora", "adapter.rank": options["lora"]}
     take = {**tables.get("take", {}), **pairs(options["take"], "--take")}

@@ -54,7 +54,8 @@ MOST_PROCESSES = 4096  # of all calls together, behind sandlock; each call has i
 class Cage:
     """How to start a server: command line, environment, what it is told first, the folder to remove when it has ended.
 
-    `setup` has the keys mode, packages, read, scratch and temporary; see `inside/server.py`.
+    `setup` has the keys mode, packages, read, scratch and temporary; preload and spare come to them. See
+    `inside/server.py`.
     """
 
     command: list[str]

@@ -13,7 +13,7 @@ import struct
 import subprocess
 import tempfile
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from evolvent.core.errors import UserError
 from evolvent.guard.cage import Cage
@@ -24,9 +24,10 @@ GRACE = 3.0  # seconds that the server has to end by itself
 
 
 class Server:
-    """A running server. Raises `UserError` where it does not start, with what it said."""
+    """A running server, which has `spare` confinements ready. Raises `UserError` where it does not start, with what it
+    said."""
 
-    def __init__(self, cage: Cage, preload: Sequence[str]) -> None:
+    def __init__(self, cage: Cage, preload: Sequence[str], spare: int = 0) -> None:
         self.scratch, self.owner = cage.scratch, os.getpid()
         self.control, theirs = socket.socketpair()
         with theirs, tempfile.TemporaryFile() as said:
@@ -43,7 +44,7 @@ class Server:
             theirs.close()
             SERVERS.add(self)
             try:
-                self._send({**cage.setup, "preload": list(preload)})
+                self._send({**cage.setup, "preload": list(preload), "spare": spare})
                 reply = self._receive()
             except (OSError, EOFError) as reason:
                 with contextlib.suppress(subprocess.TimeoutExpired):
@@ -59,9 +60,11 @@ class Server:
             raise UserError(f"the sandbox could not be started: {reply['error']}")
         self.mode: str = reply["ready"]
 
-    def hand(self, end: socket.socket) -> None:
-        """Give a keeper its socket."""
-        socket.send_fds(self.control, [b"c"], [end.fileno()])
+    def hand(self, end: socket.socket, limits: Mapping[str, object]) -> None:
+        """Give a keeper the socket of its call, and the limits that the call has."""
+        frame = packed({"limits": dict(limits)})
+        sent = socket.send_fds(self.control, [frame], [end.fileno()])
+        self.control.sendall(frame[sent:])
 
     def stop(self) -> None:
         """End it and everything in it; nothing happens the second time, or in a forked copy."""

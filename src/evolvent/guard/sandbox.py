@@ -1,9 +1,10 @@
 """The sandbox: runs functions of programs that nobody trusts, and gives back data and how each call ended.
 
 A warm server behind bubblewrap (or sandlock, where bubblewrap is not installed) forks a process for each call, in
-namespaces of its own: no network, no files but the interpreter and what is named, an empty environment, limits on time,
-memory, processes, files and output. Whatever it started ends with the call. What comes back is JSON that was read here
-and never executed; a program can lie about its own value, so its verifier runs elsewhere, on what came back.
+namespaces of its own that are made ahead of the call: no network, no files but the interpreter and what is named, an
+empty environment, limits on time, memory, processes, files and output. Whatever it started ends with the call. What
+comes back is JSON that was read here and never executed; a program can lie about its own value, so its verifier runs
+elsewhere, on what came back.
 """
 
 from __future__ import annotations
@@ -204,7 +205,7 @@ class Sandbox:
         """The outcomes of the calls, in their order. Raises `UserError` where calls are no JSON or nothing starts."""
         wanted = (limits or Limits()).data()
         try:
-            frames = [packed({"call": call.data(), "limits": wanted}) for call in calls]
+            frames = [packed({"call": call.data()}) for call in calls]
         except (TypeError, ValueError, RecursionError) as reason:
             raise UserError(f"arguments of a call have to be JSON data ({reason})") from None
         with self._lock:
@@ -230,7 +231,7 @@ class Sandbox:
             while waiting and len(flights) < self.workers:
                 index = waiting.pop()
                 deadline = time.monotonic() + limits["seconds"] + SLACK
-                flight = Flight(index, *self._open(), memoryview(frames[index]), deadline, limits)
+                flight = Flight(index, *self._open(limits), memoryview(frames[index]), deadline, limits)
                 flights.add(index)
                 selector.register(flight.socket, selectors.EVENT_READ | selectors.EVENT_WRITE, flight)
             ready = selector.select(0.02 if any(k.data.watched for k in selector.get_map().values()) else 1.0)
@@ -273,7 +274,7 @@ class Sandbox:
             return lost("it was ended from outside")
         return None
 
-    def _open(self) -> tuple[socket.socket, bool]:
+    def _open(self, limits: dict[str, Any]) -> tuple[socket.socket, bool]:
         """A socket to a new keeper, and whether it is to be watched; starts the server again if it is gone."""
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
@@ -281,7 +282,7 @@ class Sandbox:
             for attempt in range(3):
                 try:
                     server = self._started()
-                    server.hand(theirs)
+                    server.hand(theirs, limits)
                     return ours, server.mode == "landlock" and self.kind == "sandlock"
                 except (BrokenPipeError, ConnectionResetError):
                     self._stop()
@@ -294,7 +295,7 @@ class Sandbox:
         if self._server is not None and self._server.process.poll() is not None:
             self._stop()
         if self._server is None:
-            server = Server(CAGES[self.kind](self.folders), self.preload)
+            server = Server(CAGES[self.kind](self.folders), self.preload, self.workers)
             self._server, self._guard = server, weakref.finalize(self, server.stop)
             self.starts += 1
         return self._server

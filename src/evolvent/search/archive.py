@@ -17,6 +17,7 @@ from evolvent.search.admission import Admission, keep_all
 from evolvent.search.candidate import PROGRAM, Candidate, candidate_of
 from evolvent.search.final import Final, highest
 from evolvent.search.parents import Pool
+from evolvent.search.running import Best, Forms
 from evolvent.tasks.evaluation import Evaluation
 
 
@@ -39,11 +40,13 @@ class Archive:
     winner: int | None = field(default=None, init=False)  # whoever won when the best were evaluated anew, at the end
     revised: list[Candidate] = field(default_factory=list, init=False)  # what it has not, of those before
     recalled: dict[tuple[int, int], Candidate] = field(default_factory=dict, init=False)  # uid, revision -> candidate
+    _best: Best = field(default_factory=Best, init=False)
+    forms: Forms = field(default_factory=Forms, init=False)
 
     @property
     def best(self) -> Candidate | None:
         """The best candidate by the rule `final`; None if there is none yet."""
-        return self.final(self.history)
+        return self._best.of(self.history) if self.final is highest else self.final(self.history)
 
     def named(self, request: Request) -> list[Candidate]:
         """Those that a request uses, the parent first."""
@@ -96,6 +99,7 @@ class Archive:
     def revise(self, uid: int, evaluation: Evaluation) -> None:
         """A further evaluation of a candidate; the rule of admission looks at it anew."""
         made = self.history[uid] = self.history[uid].revised(evaluation)
+        self._best = Best()  # it has seen the one before
         if uid < self.told:
             self.revised.append(made)
         others = [c for c in self.members if c.uid != uid]
@@ -127,9 +131,8 @@ class Archive:
     def state_dict(self) -> dict[str, Any]:
         """Who may be a parent, and how long the history is; the history itself is in the record."""
         return {
-            "members": [c.uid for c in self.members],
+            "members": np.array([c.uid for c in self.members], np.int64),
             "length": len(self.history),
-            "children": dict(self.children),
             "revisions": {c.uid: c.revision for c in self.history if c.revision},
         }
 
@@ -139,8 +142,8 @@ class Archive:
         self.history = [self.recalled.get((c.uid, revisions.get(c.uid, 0)), c) for c in self.history[: state["length"]]]
         self.recalled = {}
         self.members = [self.history[uid] for uid in state["members"]]
-        self.children = Counter(state["children"])
-        self.told, self.revised = len(self.history), []
+        self.children = Counter(c.parents[0] for c in self.history if c.parents)
+        self.told, self.revised, self._best = len(self.history), [], Best()
 
 
 def archive_of(role: Role) -> Archive:

@@ -108,6 +108,9 @@ class Evaluate:
     the first `at_once` only, if that is set, and others when somebody asks for them; with 0 it only has to work. The
     seed program is evaluated on all instances.
 
+    `workers` programs run at once (0: as many as the task says, which is one); what comes of a search does not depend on
+    it, unless programs are judged by their time.
+
     Metrics: `stages`, the mean number that candidates have been through, where there is more than one. An evaluation of
     the budget is that of one program on one instance, or on a world that is one whole; seconds of verifying are those
     of the processor, so that a busy machine makes no search shorter.
@@ -115,12 +118,17 @@ class Evaluate:
 
     promote: Promote = everybody
     at_once: int | None = None
+    workers: int = 0
     evaluates: ClassVar = True  # programs, not answers
 
     def setup(self, role: Role) -> None:
         """A task of programs, marks in the seed program that nest, and a sandbox that works: `UserError` otherwise."""
-        blocks(programs_of(role).seed_program)
-        _ = programs_of(role).sandbox
+        task = programs_of(role)
+        blocks(task.seed_program)
+        if self.workers < 0:
+            raise UserError(f"judge.workers must be at least 1, or 0 for what the task says, got {self.workers}")
+        task.workers = self.workers or task.workers
+        _ = task.sandbox
 
     def __call__(self, groups: Sequence[Group], s: Step) -> None:
         """Evaluate what the round has made."""

@@ -56,7 +56,8 @@ class Mutate:
         """A group of one for each request: the seed program without a parent, what is resumed as it is."""
         archive, task, groups, repeats, rejected = archive_of(s.role), programs_of(s.role), [], 0, 0
         self._learn(archive)
-        seen = forms(archive)
+        before: set[str] = forms(archive)
+        now: set[str] = set()  # of this step
         for place, request in enumerate(requests):
             if request.resume:
                 groups.append(Group(request.problem, list(request.resume)))
@@ -71,14 +72,14 @@ class Mutate:
                     shares = None if self.choice is None else {self.choice.choose(rng): 1.0}
                     program, operator = self.vary(parents, task, rng, shares)
                     form = tree_hash(program)
-                    if form in seen:
+                    if form in before or form in now:
                         continue
                     if self.novel(program, archive):
                         break
                     rejected += 1
                 else:
                     repeats += 1
-                seen.add(form)
+                now.add(form)
                 made.append(written(uid, request, program, operator))
             groups.append(Group(request.problem, made))
         s.log("repeats", repeats / max(1, sum(r.n for r in requests)))

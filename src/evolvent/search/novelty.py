@@ -12,8 +12,8 @@ from evolvent.search.normal import similarity, tree_hash
 
 
 def forms(archive: Archive) -> set[str]:
-    """Hashes of the normal forms of the history."""
-    return {tree_hash(c.text) for c in archive.history}
+    """Hashes of the normal forms of the history; do not write to them."""
+    return archive.forms.of(archive.history)
 
 
 Novelty = Callable[[str, Archive], bool]

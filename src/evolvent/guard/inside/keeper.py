@@ -1,4 +1,7 @@
-"""The keeper of one call: a process outside the candidate's confinement that starts it, watches it and ends it.
+"""The keeper of one call: a process outside the candidate's confinement that makes it, watches it and ends it.
+
+It makes the confinement, with the candidate's process in it, before it knows the call: that takes longer than handing
+the call over, and can be done while another one runs.
 
 Three ways to confine, from what the kernel offers here:
 namespaces  own user, process, mount, network and IPC namespaces; the first process of the namespace is ours, and with
@@ -11,6 +14,7 @@ group       nothing but limits, for machines where the user said that no sandbox
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import select
@@ -56,40 +60,60 @@ def send(channel: socket.socket, head: dict[str, Any], *bodies: bytes) -> None:
     channel.sendall(struct.pack(">I", len(text)) + text + b"".join(bodies))
 
 
-def keep(channel: socket.socket, mode: str, place: dict[str, Any]) -> NoReturn:
-    """Carry out the call that comes over the channel, answer, and end."""
-    folder = ""
+def keep(waiting: socket.socket, mode: str, place: dict[str, Any], limits: dict[str, int]) -> NoReturn:
+    """Make a confinement, wait for the channel of a call, carry the call out, answer, and end."""
+    folder, failed, keeper, channel = "", "", None, None
     try:
-        request = receive(channel)
+        try:
+            if mode != "namespaces":
+                folder = tempfile.mkdtemp(dir=place["scratch"])
+            keeper = Keeper(mode, place, limits, folder or PRIVATE + "/work")
+            keeper.prepare()
+        except Exception as reason:
+            failed = f"{type(reason).__name__}: {reason}"
+        channel = called(waiting)
+        call = receive(channel)["call"]
         channel.sendall(struct.pack(">I", os.getpid()))
-        if mode != "namespaces":
-            folder = tempfile.mkdtemp(dir=place["scratch"])
-        head, printed, value = Keeper(channel, mode, place, request, folder or PRIVATE + "/work").run()
-        send(channel, head, printed, value)
+        if failed or keeper is None:
+            send(channel, {"end": "setup", "error": failed}, b"", b"")
+        else:
+            head, printed, value = keeper.run(channel, call)
+            send(channel, head, printed, value)
     except (EOFError, BrokenPipeError, ConnectionResetError):
         pass
     except Exception as reason:
         with contextlib.suppress(OSError):
-            send(channel, {"end": "setup", "error": f"{type(reason).__name__}: {reason}"}, b"", b"")
+            if channel is not None:
+                send(channel, {"end": "setup", "error": f"{type(reason).__name__}: {reason}"}, b"", b"")
     finally:
+        with contextlib.suppress(Exception):
+            if keeper is not None and keeper.root:
+                keeper.kill()
         if folder:
             shutil.rmtree(folder, ignore_errors=True)
         os._exit(0)
 
 
-class Keeper:
-    """One call: its pipes, its processes, how it ended."""
+def called(waiting: socket.socket) -> socket.socket:
+    """The channel of the call, once there is one. `EOFError` if the server needs this keeper no longer."""
+    _, sockets, _, _ = socket.recv_fds(waiting, 1, 1)
+    if not sockets:
+        raise EOFError
+    waiting.close()
+    return socket.socket(fileno=sockets[0])
 
-    def __init__(
-        self, channel: socket.socket, mode: str, place: dict[str, Any], request: dict[str, Any], folder: str
-    ) -> None:
-        self.channel, self.mode, self.place, self.folder = channel, mode, place, folder
-        self.call, self.limits = request["call"], request["limits"]
+
+class Keeper:
+    """One call: its pipes, its processes, how it ended. `root`: the process that all others are below, 0 for none."""
+
+    def __init__(self, mode: str, place: dict[str, Any], limits: dict[str, int], folder: str) -> None:
+        self.mode, self.place, self.limits, self.folder = mode, place, limits, folder
         self.printed, self.value, self.flood = bytearray(), bytearray(), 0
         self.status: int | None = None
+        self.root = 0
 
-    def run(self) -> tuple[dict[str, Any], bytes, bytes]:
-        """Head, printed text and result frame."""
+    def prepare(self) -> None:
+        """Make the confinement, and in it the process that waits for the call."""
         if self.mode == "namespaces":
             kernel.leave_user(kernel.NEW_PIDS | kernel.NEW_NET | kernel.NEW_IPC | kernel.NEW_NAME, USER)
         elif self.mode == "landlock":
@@ -100,9 +124,10 @@ class Keeper:
             kernel.control(kernel.SUBREAPER, 1)
         self.memory = own_size() + self.limits["memory"]
         (out, self.out), (result, self.result), (told, self.tell) = os.pipe(), os.pipe(), os.pipe()
-        self.begun = time.monotonic()
-        root = os.fork()
-        if root == 0:
+        self.asked, self.ask = os.pipe()
+        self.root = os.fork()
+        if self.root == 0:
+            os.close(self.ask)
             try:
                 self.first() if self.mode == "namespaces" else self.third()
             except BaseException as reason:
@@ -110,16 +135,22 @@ class Keeper:
                     os.write(self.tell, FAILED + f"{type(reason).__name__}: {reason}".encode()[:500])
             finally:
                 os._exit(1)
-        for pipe in (self.out, self.result, self.tell):
+        for pipe in (self.out, self.result, self.tell, self.asked):
             os.close(pipe)
         for pipe in (out, result, told):
             os.set_blocking(pipe, False)
-        news, end = b"", ""
+        self.pipes = out, result, told
+
+    def run(self, channel: socket.socket, call: dict[str, Any]) -> tuple[dict[str, Any], bytes, bytes]:
+        """Head, printed text and result frame."""
+        self.channel, (out, result, told) = channel, self.pipes
+        news, end, self.begun = b"", "", time.monotonic()
         try:
-            news, end = self.watch(root, out, result, told)
+            self.hand(call)
+            news, end = self.watch(self.root, out, result, told)
         finally:
             seconds = time.monotonic() - self.begun
-            cpu = self.kill(root)
+            cpu = self.kill()
         for pipe in (out, result):
             while self.take(pipe, pipe == result):
                 pass
@@ -135,6 +166,15 @@ class Keeper:
         code = os.waitstatus_to_exitcode(self.status) if self.status is not None else 0
         head = {"end": end, "code": code, "seconds": seconds, "cpu": cpu}
         return head, bytes(self.printed), bytes(self.value)
+
+    def hand(self, call: dict[str, Any]) -> None:
+        """Give the waiting process its call; where it has ended, its end says why."""
+        text = json.dumps(call).encode()
+        view = memoryview(struct.pack(">I", len(text)) + text)
+        with contextlib.suppress(BrokenPipeError):
+            while view:
+                view = view[os.write(self.ask, view) :]
+        os.close(self.ask)
 
     def watch(self, root: int, out: int, result: int, told: int) -> tuple[bytes, str]:
         """Read the pipes until the candidate has ended or gone beyond a limit: news of the first process, the end."""
@@ -159,7 +199,7 @@ class Keeper:
                 if not part:
                     poll.unregister(told)
                 if not started and len(news) >= CLOCK:
-                    started, self.begun = True, struct.unpack(">d", news[1:CLOCK])[0]
+                    started, self.begun = True, max(self.begun, struct.unpack(">d", news[1:CLOCK])[0])
                     deadline = self.begun + self.limits["seconds"]
             if self.channel.fileno() in ready:  # from outside, where /proc is open, or gone
                 return news, str(receive(self.channel)["end"])
@@ -193,8 +233,9 @@ class Keeper:
         over = self.flood > self.limits["output"] or len(self.value) > self.limits["output"] + FRAME
         return "output" if over else ""
 
-    def kill(self, root: int) -> float:
+    def kill(self) -> float:
         """End everything that the candidate has started; seconds of processor time that it has used."""
+        root, self.root = self.root, 0
         with contextlib.suppress(ProcessLookupError):
             os.kill(root, signal.SIGKILL)
         if self.mode == "landlock":
@@ -245,7 +286,7 @@ class Keeper:
         if pid == 0:
             kernel.control(kernel.DUMPABLE, 1)
             self.third()
-        for pipe in (self.out, self.result):
+        for pipe in (self.out, self.result, self.asked):
             os.close(pipe)
         while True:
             ended, status = os.wait()
@@ -258,9 +299,10 @@ class Keeper:
         os.setsid()
         os.umask(0o077)
         nothing = os.open(os.devnull, os.O_RDONLY)
-        for source, target in ((nothing, 0), (self.out, 1), (self.out, 2), (self.result, 3)):
+        asked = fcntl.fcntl(self.asked, fcntl.F_DUPFD, 10)  # out of the way of the others
+        for source, target in ((nothing, 0), (self.out, 1), (self.out, 2), (self.result, 3), (asked, 4)):
             os.dup2(source, target, inheritable=target < 3)
-        os.closerange(4, os.sysconf("SC_OPEN_MAX"))
+        os.closerange(5, os.sysconf("SC_OPEN_MAX"))
         os.environ.update(HOME=self.folder, TMPDIR=self.folder, PWD=self.folder)
         os.chdir(self.folder)
         in_namespace = self.mode == "namespaces"
@@ -274,7 +316,13 @@ class Keeper:
             kernel.forbid()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
-        candidate.run(self.call, self.folder, 3)
+        with open(4, "rb", buffering=0) as asked_for:
+            parts = bytearray()
+            while part := asked_for.read(1 << 20):
+                parts += part
+        if len(parts) < 4 or len(parts) - 4 != struct.unpack(">I", parts[:4])[0]:
+            os._exit(0)  # the keeper has gone
+        candidate.run(json.loads(parts[4:]), self.folder, 3)
 
     def third(self) -> NoReturn:
         """`second`, where what fails before the candidate's code runs is told over its own pipe."""

@@ -1,7 +1,10 @@
 """The warm server: one interpreter with modules loaded, which forks a keeper for every call that it is handed.
 
-It gets, over a socket at descriptor 0, first its set-up as a frame, then for each call one byte with a socket attached;
-everything else about the call goes over that socket. It ends when the other side has closed.
+It gets, over a socket at descriptor 0, first its set-up as a frame, then for each call a frame with the call's limits
+and a socket attached; everything else about the call goes over that socket. It ends when the other side has closed.
+
+Where calls have namespaces of their own some keepers wait ahead of the calls, their confinement made for the limits
+that the last call had; each carries out one call.
 """
 
 from __future__ import annotations
@@ -9,16 +12,19 @@ from __future__ import annotations
 import contextlib
 import gc
 import importlib
+import json
 import os
 import shutil
 import signal
 import socket
+import struct
 import sys
 import threading
+from collections import deque
 from typing import Any
 
 from . import kernel
-from .keeper import keep, receive, send
+from .keeper import exactly, keep, receive, send
 
 
 def uncover() -> None:
@@ -74,18 +80,58 @@ def trial() -> str:
 
 
 def serve(control: socket.socket, mode: str, place: dict[str, Any]) -> None:
-    """Fork a keeper for every call until the other side closes."""
+    """Hand every call to a keeper until the other side closes."""
     signal.signal(signal.SIGCHLD, lambda *_: reap())
+    keepers = Keepers(control, mode, place)
     while True:
-        byte, sockets, _, _ = socket.recv_fds(control, 1, 1)
-        if not byte:
+        head, sockets, _, _ = socket.recv_fds(control, 4, 1)
+        if not head:
             return
-        if sockets and os.fork() == 0:
+        head += exactly(control, 4 - len(head))
+        limits = json.loads(exactly(control, struct.unpack(">I", head)[0]))["limits"]
+        keepers.hand(sockets[0], limits)
+        os.close(sockets[0])
+        keepers.refill()
+
+
+class Keepers:
+    """The keepers that wait for a call, in the order in which they were forked."""
+
+    def __init__(self, control: socket.socket, mode: str, place: dict[str, Any]) -> None:
+        self.control, self.mode, self.place = control, mode, place
+        self.most: int = place["spare"] if mode == "namespaces" else 0
+        self.waiting: deque[socket.socket] = deque()
+        self.limits: dict[str, int] = {}
+
+    def fork(self) -> socket.socket:
+        """A new keeper, and the socket over which it gets a call. Where that closes without one, it ends."""
+        ours, theirs = socket.socketpair()
+        if os.fork() == 0:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            control.close()
-            keep(socket.socket(fileno=sockets[0]), mode, place)
-        for number in sockets:
-            os.close(number)
+            for other in (self.control, ours, *self.waiting):
+                other.close()
+            keep(theirs, self.mode, self.place, self.limits)
+        theirs.close()
+        return ours
+
+    def hand(self, channel: int, limits: dict[str, int]) -> None:
+        """Give a call to one that waits, if its confinement has the limits of the call, or else to a new one."""
+        if limits != self.limits:
+            while self.waiting:
+                self.waiting.pop().close()
+            self.limits = limits
+        while True:
+            with self.waiting.popleft() if self.waiting else self.fork() as keeper:
+                try:
+                    socket.send_fds(keeper, [b"c"], [channel])
+                    return
+                except (BrokenPipeError, ConnectionResetError):
+                    continue  # it was ended from outside while it waited
+
+    def refill(self) -> None:
+        """Fork keepers for calls to come."""
+        while len(self.waiting) < self.most:
+            self.waiting.append(self.fork())
 
 
 def reap() -> None:

@@ -195,9 +195,7 @@ def names_of(source: str) -> Names:
 
 def _walrus(node: ast.AST) -> set[str]:
     """Names that := binds in an expression; they count as bound in all of it."""
-    return (
-        {n.target.id for n in walk(node) if isinstance(n, ast.NamedExpr)} if isinstance(node, ast.expr) else set()
-    )
+    return {n.target.id for n in walk(node) if isinstance(n, ast.NamedExpr)} if isinstance(node, ast.expr) else set()
 
 
 def _locals(nodes: Iterable[ast.AST]) -> set[str]:
