@@ -154,11 +154,48 @@ def parent_rules(result: dict[str, Any]) -> str:
     )
 
 
+def search(result: dict[str, Any]) -> str:
+    """An iteration of a search, its stages, workers and long histories."""
+    stages = ("propose", "rollout", "judge", "keep", "record")
+    titles = ("", "ms an iteration", "p90", *stages, "processor ms")
+
+    def line(label: str, row: dict[str, Any]) -> list[str]:
+        parts = [f"{row[stage]['median']:.1f}" for stage in stages]
+        return [label, within(row["all"], 1), f"{row['all']['p90']:.1f}", *parts, f"{row['processor']:.1f}"]
+
+    rows = [line(label, row) for label, row in result["overhead"].items()]
+    rows += [line(f"rules, {int(n):,} candidates before it", row) for n, row in result["flat"].items()]
+    workers = [
+        [f"evaluators that are {label}", within(row["one"], 1), within(row["two"], 1), within(row["ratio"])]
+        for label, row in result["workers"].items()
+    ]
+    return (
+        table(titles, rows)
+        + f"\nThe first candidate is in the store {within(result['start'], 2, ' s')} after the start of `evolvent run`.\n\n"
+        + table(("candidates a second", "one worker", "two", "ratio"), workers)
+        + where(result)
+    )
+
+
 def verdicts(found: dict[str, Any]) -> str:
     """u+ or u- for an arm that beats uniform parents or loses to them, s+ or s- for independent sampling."""
     signs = {"beats": "+", "loses": "-"}
     marks = [f"{name[0]}{signs[v['verdict']]}" for name, v in found.items() if v["verdict"] in signs]
     return f" {' '.join(marks)}" if marks else ""
+
+
+def faults(result: dict[str, Any]) -> str:
+    """What is left of a search, by fault and framework."""
+    names = list(next(iter(result["rows"].values())))
+
+    def cell(row: dict[str, Any]) -> str:
+        left = f", {row['left behind']} left behind" if row["left behind"] else ""
+        code = "" if row["exit"] == 0 else f", exit {row['exit']}" if isinstance(row["exit"], int) else ", no end"
+        text = f"{row['evaluated']} of 40{code}{left}"
+        return text if row["survived"] else f"**{text}**"
+
+    rows = [[fault, *(cell(row) for row in found.values())] for fault, found in result["rows"].items()]
+    return table(("", *names), rows) + where(result)
 
 
 PARTS: dict[str, Callable[[dict[str, Any]], str]] = {
@@ -169,6 +206,8 @@ PARTS: dict[str, Callable[[dict[str, Any]], str]] = {
     "overhead": overhead,
     "startup": startup,
     "parent-rules": parent_rules,
+    "search": search,
+    "search_faults": faults,
 }
 
 

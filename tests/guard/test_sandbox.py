@@ -496,6 +496,44 @@ def test_a_killed_server_loses_the_call_in_flight_and_starts_again(kind: str) ->
         assert sandbox.starts == 2
 
 
+def test_limits_are_those_of_the_call_and_not_of_the_one_before(any_kind: Sandbox) -> None:
+    text = "import time\ndef f(seconds, size):\n    time.sleep(seconds)\n    return len(bytearray(size))"
+    large, small = Limits(seconds=20.0, memory=512), Limits(seconds=0.5, memory=64)
+    for limits, seconds, size, status in (
+        (large, 0, 200 << 20, "ok"),
+        (small, 0, 200 << 20, "memory"),
+        (small, 3, 1, "timeout"),
+        (large, 1, 200 << 20, "ok"),
+    ):
+        [outcome] = any_kind.run([call(text, seconds, size)], limits)
+        assert outcome.status == status, outcome
+
+
+def test_time_begins_with_the_call_and_not_with_the_confinement_made_ahead(any_kind: Sandbox) -> None:
+    run(any_kind, "def f(): return 1", SHORT)
+    time.sleep(1.5)  # longer than the limit
+    outcome = run(any_kind, "def f(): return 1", SHORT)
+    assert (outcome.status, outcome.value) == ("ok", 1)
+    assert outcome.seconds < 1.0
+
+
+def test_confinements_that_were_ended_while_they_waited_are_made_again() -> None:
+    with made("bubblewrap", preload=()) as sandbox:
+        assert run(sandbox, "def f(): return 1", QUICK).value == 1
+        assert sandbox.pid is not None
+        leader = psutil.Process(sandbox.pid)
+
+        def waiting() -> list[psutil.Process]:
+            return [k for server in leader.children() for k in server.children()]
+
+        assert until(lambda: bool(waiting()))
+        for keeper in waiting():
+            keeper.kill()
+        assert until(lambda: not any(k.is_running() and k.status() != "zombie" for k in waiting()))
+        assert run(sandbox, "def f(): return 2", QUICK).value == 2
+        assert sandbox.starts == 1
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("how", ["close", "exit", "kill"])
 def test_no_orphans_of_the_platform(kind: str, how: str, tmp_path: Path) -> None:

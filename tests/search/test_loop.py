@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from evolvent.cli.table import print_final
@@ -16,6 +18,7 @@ from evolvent.run.assemble import assemble
 from evolvent.run.result import Progress, Result
 from evolvent.run.session import Session, begin, resume
 from evolvent.run.spec import RunSpec
+from evolvent.tasks.program import load
 
 
 def searched(folder: Path, task: str, recipe: str = "hill-climbing", budget: str = "8 steps", **more: Any) -> Result:
@@ -128,3 +131,60 @@ def test_the_same_seed_repeats_the_search_and_another_does_not(tmp_path: Path, t
     )
     assert one == two
     assert one != other
+
+
+def test_a_sandbox_that_is_killed_costs_the_search_nothing(tmp_path: Path, task: str) -> None:
+    wanted = searched(tmp_path / "calm", task, "random-search", "4 steps").view.candidates
+    killed: list[int] = []
+
+    def kill(progress: Progress) -> None:
+        """The server with all that it has started, after each step."""
+        sandbox = made.task.sandbox  # type: ignore[attr-defined]
+        family = psutil.Process(sandbox.pid).children(recursive=True)
+        for process in [psutil.Process(sandbox.pid), *family]:
+            process.kill()
+        killed.append(sandbox.pid)
+
+    made = assemble(RunSpec("random-search", task, "none", "4 steps"))
+    found = Session(Store(tmp_path / "killed"), made.spec, "run", logs=("jsonl",), watch=kill).start(made).view
+    assert list(found.candidates.values()) == list(wanted.values())
+    assert len(set(killed)) == 4
+    assert found.errors == {}
+
+
+def test_an_evaluation_whose_sandbox_is_killed_is_done_again(tmp_path: Path, task: str) -> None:
+    (tmp_path / "evaluator.py").write_text("import time\ndef evaluate(path):\n    time.sleep(2)\n    return 1.0\n")
+    programs = load(task.removeprefix("program:"))
+    with programs.sandbox as sandbox:
+        sandbox.describe()
+        first = psutil.Process(sandbox.pid)
+        killer = threading.Timer(1.0, lambda: [p.kill() for p in [first, *first.children(recursive=True)]])
+        killer.start()
+        assert [e.value for e in programs.evaluate([programs.seed_program])] == [1.0]
+        assert sandbox.starts == 2
+
+
+def test_workers_change_nothing_but_the_time(tmp_path: Path, task: str) -> None:
+    one, two = (
+        searched(
+            tmp_path / str(n), task, "random-search", "3 steps", settings={"judge.workers": str(n)}
+        ).view.candidates
+        for n in (1, 2)
+    )
+    assert list(one.values()) == list(two.values())
+    with pytest.raises(UserError, match=r"judge\.workers must be at least 1"):
+        searched(tmp_path / "wrong", task, settings={"judge.workers": "-1"})
+
+
+@pytest.mark.parametrize(("line", "told"), [("TIMEOUT = 'long'", "TIMEOUT = 'long'"), ("TIMEOUT = 0", "TIMEOUT = 0")])
+def test_an_evaluator_with_a_time_limit_that_is_none(tmp_path: Path, task: str, line: str, told: str) -> None:
+    with (tmp_path / "evaluator.py").open("a") as file:
+        file.write(line + "\n")
+    with pytest.raises(UserError, match=told):
+        searched(tmp_path / "runs", task)
+
+
+def test_an_evaluator_says_how_long_it_may_take(tmp_path: Path, task: str) -> None:
+    (tmp_path / "evaluator.py").write_text("TIMEOUT = 0.3\ndef evaluate(path):\n    while True: pass\n")
+    with pytest.raises(UserError, match="timeout"):
+        searched(tmp_path / "runs", task)

@@ -108,8 +108,8 @@ class Evaluate:
     the first `at_once` only, if that is set, and others when somebody asks for them; with 0 it only has to work. The
     seed program is evaluated on all instances.
 
-    `workers` programs run at once (0: as many as the task says, which is one); what comes of a search does not depend on
-    it, unless programs are judged by their time.
+    `workers` programs run at once (0: as many as the task says, which is one); what comes of a search does not depend
+    on it, unless programs are judged by their time.
 
     Metrics: `stages`, the mean number that candidates have been through, where there is more than one. An evaluation of
     the budget is that of one program on one instance, or on a world that is one whole; seconds of verifying are those

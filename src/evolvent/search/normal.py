@@ -9,7 +9,7 @@ import ast
 import hashlib
 from collections import deque
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 
@@ -28,10 +28,20 @@ WRITTEN = (ast.Store, ast.Del)
 HOLDERS = (ast.Module, *DEFINED)  # of docstrings
 
 
+FLAT = {"ctx", "op", "ops", "id", "attr", "arg", "asname", "module", "level", "is_async", "simple", "kind"}
+FLAT |= {"type_comment", "conversion", "rest", "kwd_attrs"}  # fields that hold no node with anything in it
+
+
+@cache
+def deep(kind: type[ast.AST]) -> tuple[str, ...]:
+    """The fields of a type of node that may hold others."""
+    return () if kind is ast.Constant else tuple(name for name in kind._fields if name not in FLAT)
+
+
 def children(node: ast.AST) -> list[ast.AST]:
-    """`ast.iter_child_nodes`, at a third of its cost."""
+    """`ast.iter_child_nodes` without operators and contexts, which have nothing in them, at a fifth of its cost."""
     found: list[ast.AST] = []
-    for name in node._fields:
+    for name in deep(type(node)):  # type: ignore[arg-type]
         value = getattr(node, name, None)
         if isinstance(value, ast.AST):
             found.append(value)
@@ -41,7 +51,10 @@ def children(node: ast.AST) -> list[ast.AST]:
 
 
 def walk(node: ast.AST) -> Iterator[ast.AST]:
-    """`ast.walk`: the node and all below it, breadth first; what the reader has taken out of a node is passed over."""
+    """`ast.walk` over `children`: the node and all below it, breadth first.
+
+    What the reader takes out of a node that it has been given is walked all the same.
+    """
     waiting = deque([node])
     while waiting:
         node = waiting.popleft()
@@ -162,6 +175,11 @@ class _Locals(ast.NodeVisitor):
             self.visit(node)
         self.scope = outer
 
+    def generic_visit(self, node: ast.AST) -> None:
+        """All below, in their order."""
+        for child in children(node):
+            self.visit(child)
+
     def visit_Name(self, node: ast.Name) -> None:
         self._place(node, "id")
 
@@ -229,6 +247,10 @@ def _arguments(arguments: ast.arguments) -> list[ast.arg]:
 
 def _bindings(node: ast.AST, local: set[str], kept: set[str]) -> None:
     """Adds the variables that a part of a function's body binds to `local`, what keeps its name to `kept`."""
+    if isinstance(node, ast.Name):  # most are
+        if isinstance(node.ctx, WRITTEN):
+            local.add(node.id)
+        return
     if isinstance(node, DEFINED):
         kept.add(node.name)
         return
@@ -238,8 +260,6 @@ def _bindings(node: ast.AST, local: set[str], kept: set[str]) -> None:
         kept.update((a.asname or a.name).split(".")[0] for a in node.names)
     elif isinstance(node, ELSEWHERE):
         kept.update(node.names)
-    elif isinstance(node, ast.Name) and isinstance(node.ctx, WRITTEN):
-        local.add(node.id)
     elif isinstance(node, NAMING) and node.name:
         local.add(node.name)
     elif isinstance(node, ast.MatchMapping) and node.rest:

@@ -112,6 +112,10 @@ class ProgramTask:
         todo = [i for i, verdict in enumerate(verdicts) if verdict is None]
         calls = [self.world.call(programs[i], asked[i]) for i in todo]
         outcomes = self.sandbox.run(calls, self.world.limits) if todo else []
+        lost = [i for i, outcome in enumerate(outcomes) if outcome.status == "lost"]
+        again = self.sandbox.run([calls[i] for i in lost], self.world.limits) if lost else []
+        for i, outcome in zip(lost, again, strict=True):  # the sandbox was ended from outside: once more, in a new one
+            outcomes[i] = outcome
         if self.world.check is not None:
             outcomes = self._checked(self.world.check, outcomes, [asked[i] for i in todo])
         for i, outcome in zip(todo, outcomes, strict=True):
@@ -176,10 +180,24 @@ def load(rest: str) -> ProgramTask:
             ),
             lambda value, names: read_result(value),
             stages=tuple((name,) for name in STAGES if f"evaluate_{name}" in functions),
-            limits=Limits(seconds=60.0),
+            limits=Limits(seconds=time_limit(code)),
             preload=preloaded(code + "\n" + seed),
         )
     )
+
+
+def time_limit(code: str) -> float:
+    """Seconds that an evaluation may take: what the evaluator says by `TIMEOUT = 10`, or a minute. `UserError` if it is
+    no positive number."""
+    for node in ast.parse(code).body:
+        if isinstance(node, ast.Assign) and [t.id for t in node.targets if isinstance(t, ast.Name)] == ["TIMEOUT"]:
+            value = node.value.value if isinstance(node.value, ast.Constant) else None
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 86_400:
+                raise UserError(
+                    f"the evaluator says {ast.unparse(node)}; it must be a number of seconds, such as TIMEOUT = 10"
+                )
+            return float(value)
+    return 60.0
 
 
 def preloaded(code: str) -> tuple[str, ...]:

@@ -205,6 +205,10 @@ def _locals(nodes: Iterable[ast.AST]) -> set[str]:
     stack: list[ast.AST] = list(nodes)
     while stack:
         node = stack.pop()
+        if isinstance(node, ast.Name):  # most are
+            if isinstance(node.ctx, ast.Store):
+                found.add(node.id)
+            continue
         if isinstance(node, DEFINED):
             found.add(node.name)
             continue
@@ -214,9 +218,7 @@ def _locals(nodes: Iterable[ast.AST]) -> set[str]:
             found |= {n.target.id for n in walk(node) if isinstance(n, ast.NamedExpr)}
             continue
         found.update(_imported(node))
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found.add(node.id)
-        elif isinstance(node, NAMING) and node.name:
+        if isinstance(node, NAMING) and node.name:
             found.add(node.name)
         elif isinstance(node, ast.MatchMapping) and node.rest:
             found.add(node.rest)

@@ -10,12 +10,13 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from typing import Any
 
 import libcst as cst
-from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
 from evolvent.search.variation.blocks import MARK, blocks
 from evolvent.search.variation.names import Place, names_of
+from evolvent.search.variation.positions import positions
 
 CONSTANTS = {"True": "truth", "False": "truth", "None": "none"}
 Loop = cst.For | cst.While
@@ -50,9 +51,25 @@ STORED = {("AssignTarget", "target"), ("AugAssign", "target"), ("AnnAssign", "ta
 STORED |= {("For", "target"), ("CompFor", "target"), ("AsName", "name"), ("Param", "name")}
 FIXED = {("Del", "target"), ("FunctionDef", "decorators"), ("ClassDef", "decorators"), ("ClassDef", "bases")}
 
-SILENT = (cst.BaseParenthesizableWhitespace, cst.TrailingWhitespace, cst.EmptyLine, cst.Newline, cst.Comment)
-SILENT += (cst.Comma, cst.Semicolon, cst.Colon, cst.Dot, cst.AssignEqual, cst.LeftParen, cst.RightParen)
-SILENT += (cst.BaseUnaryOp, cst.BaseBinaryOp, cst.BaseBooleanOp, cst.BaseCompOp, cst.BaseAugOp)
+SILENT: tuple[type, ...] = (
+    cst.BaseParenthesizableWhitespace,
+    cst.TrailingWhitespace,
+    cst.EmptyLine,
+    cst.Newline,
+    cst.Comment,
+    cst.Comma,
+    cst.Semicolon,
+    cst.Colon,
+    cst.Dot,
+    cst.AssignEqual,
+    cst.LeftParen,
+    cst.RightParen,
+    cst.BaseUnaryOp,
+    cst.BaseBinaryOp,
+    cst.BaseBooleanOp,
+    cst.BaseCompOp,
+    cst.BaseAugOp,
+)
 KEPT = 128  # programs that are remembered; the tree of one of 100 lines takes about a MiB
 
 
@@ -73,7 +90,7 @@ class Kind:
 
 
 @cache
-def kind_of(made: type) -> Kind | None:
+def kind_of(made: Any) -> Kind | None:
     """Of a type of node; None for what is none."""
     if not issubclass(made, cst.CSTNode):
         return None
@@ -95,14 +112,6 @@ def kind_of(made: type) -> Kind | None:
 def among(made: type, those: tuple[type, ...]) -> bool:
     """`issubclass`, remembered."""
     return issubclass(made, those)
-
-
-class Positions(MetadataWrapper):
-    """A wrapper that does not visit the tree for the providers that there are none of; the positions need no visit."""
-
-    def visit_batched(self, visitors: object) -> cst.Module:
-        """Nothing: only `PositionProvider` is asked for, which is no batchable one."""
-        return self.module
 
 
 @dataclass(frozen=True)
@@ -165,11 +174,11 @@ class Program:
         self.signs: list[tuple[int, int]] = []  # comparison and assignment operators in the blocks
         self.short: list[tuple[int, int]] = []  # suites on the line of their header: that line, start of the suite
         self.in_strings: set[int] = set()  # lines that begin inside a string
-        wrapper = Positions(cst.parse_module(source), unsafe_skip_copy=True)
-        self._where = wrapper.resolve(PositionProvider)
+        self._module = cst.parse_module(source)
+        self._where = positions(self._module)
         found = kind_of(cst.Module)
         assert found is not None
-        self._walk(wrapper.module, found, None, "", False, False)
+        self._walk(self._module, found, None, "", False, False)
 
     @property
     def statements(self) -> list[Statement]:
@@ -188,14 +197,16 @@ class Program:
 
     def span(self, node: cst.CSTNode) -> tuple[int, int]:
         """Where a node starts and ends in the text, in characters."""
-        where: CodeRange = self._where[node]
-        start, end = where.start, where.end
-        return self.starts[start.line - 1] + start.column, self.starts[end.line - 1] + end.column
+        return self._where[id(node)]
+
+    def _rows(self, node: cst.CSTNode) -> tuple[int, int]:
+        """The lines that a node starts and ends on, from 1."""
+        start, end = self._where[id(node)]
+        return bisect_right(self.starts, start), bisect_right(self.starts, end)
 
     def first_line(self, statement: Statement) -> int:
         """The line that a statement starts on, its decorators aside, as ast has it."""
-        where: CodeRange = self._where[statement.node]
-        return where.start.line
+        return self._rows(statement.node)[0]
 
     def cut(self, first: int, last: int, put: Sequence[str] = ()) -> str:
         """The text with the lines `first` to `last` (none if `last` < `first`) replaced by those of `put`."""
@@ -228,27 +239,25 @@ class Program:
         if kind.suite:
             self._suite(node, parent or node)  # type: ignore[arg-type]
         if kind.short and parent is not None:
-            where: CodeRange = self._where[parent]
-            self.short.append((where.start.line, self.span(node)[0]))
+            self.short.append((self._rows(parent)[0], self.span(node)[0]))
         inner = {"body": fixed and kind.name == "Lambda", "params": fixed} if kind.scope else {}
         for name in kind.fields:
             value = getattr(node, name)
             for child in value if type(value) in (list, tuple) else (value,):
-                below = kind_of(type(child))
+                below = kind_of(type(child))  # type: ignore[arg-type]
                 if below is None:
                     continue
                 if below.sign and self._free(child):
                     self.signs.append(self.span(child))
-                if not below.silent and child in self._where:
+                if not below.silent and id(child) in self._where:
                     self._walk(child, below, node, name, inner.get(name, fixed), shape)
 
     def _suite(self, node: cst.IndentedBlock | cst.Module, owner: cst.CSTNode) -> None:
         found: list[Statement] = []
         for index, statement in enumerate(node.body):
-            where: CodeRange = self._where[statement]
-            first, last = where.start.line, where.end.line
-            if type(statement) in (cst.FunctionDef, cst.ClassDef) and statement.decorators:
-                first = self._where[statement.decorators[0]].start.line
+            first, last = self._rows(statement)
+            if isinstance(statement, cst.FunctionDef | cst.ClassDef) and statement.decorators:
+                first = self._rows(statement.decorators[0])[0]
             line = self.lines[first - 1]
             indent = line[: len(line) - len(line.lstrip())]
             free = any(span.holds(first, last) for span in self.spans)
@@ -262,7 +271,7 @@ class Program:
         free = self._free(node)
         stored = (type(parent).__name__, field) in STORED
         made = type(node)
-        if made is cst.Name and node.value not in CONSTANTS:
+        if isinstance(node, cst.Name) and node.value not in CONSTANTS:
             role = {"func": "call", "value": "base"}.get(field, "value") if _used_whole(parent, field) else "value"
             self.uses.append(Use(node.value, start, end, "store" if stored else role))
         text = among(made, (cst.BaseString,))
@@ -282,8 +291,8 @@ class Program:
             self.sites.append(site)
 
     def _free(self, node: cst.CSTNode) -> bool:
-        where: CodeRange = self._where[node]
-        return any(span.holds(where.start.line, where.end.line) for span in self.spans)
+        first, last = self._rows(node)
+        return any(span.holds(first, last) for span in self.spans)
 
 
 @lru_cache(KEPT)

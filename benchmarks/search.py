@@ -1,0 +1,255 @@
+"""What a search takes beside its evaluators: milliseconds an iteration, seconds to the first evaluation, workers, and
+whether it slows down as its history grows.
+
+An iteration is one candidate: varied, evaluated in namespaces of its own, put into the archive, the store and a
+checkpoint. The evaluator loads the program and returns a number, and the model is a script that answers at once, so all
+of an iteration's time is overhead. Histories of the last part are made up: variants of the seed program by number.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import psutil
+from measure import command, environment, spread, write
+
+from evolvent.lineage.store import Store
+from evolvent.run.assemble import Assembled, assemble
+from evolvent.run.session import Progress, Session
+from evolvent.run.spec import RunSpec
+from evolvent.search.archive import archive_of
+from evolvent.search.candidate import PROGRAM, Candidate
+from evolvent.tasks.evaluation import Evaluation
+from evolvent.tasks.worlds.circle_packing import world
+
+STAGES = ("propose", "rollout", "judge", "keep")
+WARM_UP = 2  # steps that do not count
+SMALL = "# EVOLVE-BLOCK-START\nX = 1.0\n# EVOLVE-BLOCK-END\ndef run():\n    return X\n"
+EVALUATOR = """
+import importlib.util, time
+
+def evaluate(path):
+    spec = importlib.util.spec_from_file_location("program", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    {work}
+    return {{"combined_score": float(getattr(module, "X", 0.0))}}
+"""
+NOTHING, WAIT = "pass", "time.sleep(0.25)"
+COUNT = "sum(i * i for i in range({}))"
+NUMBER = "(i % side + 0.5) / side"  # where the programs of a made-up history differ
+
+
+class Answers(BaseHTTPRequestHandler):
+    """A model that answers at once, with a diff of the small program."""
+
+    protocol_version, wbufsize, disable_nagle_algorithm = "HTTP/1.1", 1 << 16, True
+    asked = 0
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+    def do_GET(self) -> None:
+        """The list of models."""
+        self.say({"object": "list", "data": [{"id": "script", "object": "model"}]})
+
+    def do_POST(self) -> None:
+        """The next diff: the number of the parent, which the prompt shows, and another one in its place."""
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        prompt = "\n".join(str(m["content"]) for m in asked["messages"])
+        shown = [line for line in prompt.splitlines() if line.startswith("X = ")]
+        Answers.asked += 1
+        text = f"<<<<<<< SEARCH\n{shown[0]}\n=======\nX = {1 + Answers.asked / 1000}\n>>>>>>> REPLACE\n"
+        choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}
+        usage = {"prompt_tokens": len(prompt) // 4, "completion_tokens": 30, "total_tokens": len(prompt) // 4 + 30}
+        self.say({"id": "a", "object": "chat.completion", "model": "script", "choices": [choice], "usage": usage})
+
+    def say(self, data: object) -> None:
+        """A reply."""
+        body = json.dumps(data).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+@contextmanager
+def scripted() -> Iterator[str]:
+    """The model's address."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/v1#script"
+    finally:
+        server.shutdown()
+
+
+def files(folder: Path, program: str, work: str = NOTHING) -> str:
+    """An evaluator and a program, as a task."""
+    (folder / "evaluator.py").write_text(EVALUATOR.format(work=work))
+    (folder / "first.py").write_text(program)
+    return f"program:{folder / 'evaluator.py'}:{folder / 'first.py'}"
+
+
+def processor(made: Assembled) -> float:
+    """Processor seconds of this process, and of the sandbox with all that it has run."""
+    total = time.process_time()
+    pid = made.task.sandbox.pid  # type: ignore[attr-defined]
+    root = [psutil.Process(pid)] if pid else []
+    for process in [*root, *(p for r in root for p in r.children(recursive=True))]:
+        try:
+            t = process.cpu_times()
+        except psutil.Error:
+            continue
+        total += t.user + t.system + t.children_user + t.children_system
+    return total
+
+
+def taken(made: Assembled, folder: Path) -> tuple[list[dict[str, float]], float]:
+    """Milliseconds a candidate of every step, by stage, and of the processor a candidate."""
+    rows: list[dict[str, float]] = []
+    begun, used = time.perf_counter(), 0.0
+
+    def watch(progress: Progress) -> None:
+        nonlocal begun, used
+        seconds = time.perf_counter() - begun
+        m = progress.metrics
+        count = m["trajectories"] + m["errors"]
+        row = {stage: 1000 * m[f"seconds/{stage}"] / count for stage in STAGES}
+        rows.append({"all": 1000 * seconds / count, **row, "record": 1000 * seconds / count - sum(row.values())})
+        if len(rows) == WARM_UP:
+            used = processor(made)
+        begun = time.perf_counter()
+
+    Session(Store(folder), made.spec, "run", final=False, watch=watch).start(made)
+    steps = len(rows) - WARM_UP
+    children = made.main_role.slots["propose"].children
+    spent = 1000 * (processor(made) - used) / (steps * children)
+    made.task.sandbox.close()  # type: ignore[attr-defined]
+    return rows[WARM_UP:], spent
+
+
+def summary(rows: Sequence[dict[str, float]], spent: float) -> dict[str, Any]:
+    """Median, p90 and range of each stage."""
+    found: dict[str, Any] = {}
+    for name in rows[0]:
+        values = [row[name] for row in rows]
+        found[name] = spread(values) | {"p90": sorted(values)[int(0.9 * (len(values) - 1))]}
+    return found | {"processor": round(spent, 2)}
+
+
+def overhead(recipe: str, program: str, model: str, children: int, steps: int, history: int = 0) -> dict[str, Any]:
+    """An iteration of a search, with so many candidates made up before it."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        settings = {"propose.children": str(children)}
+        spec = RunSpec(recipe, files(folder, program), model, f"{steps + WARM_UP} steps", settings=settings)
+        made = assemble(spec)
+        archive = archive_of(made.main_role)
+        for i in range(history):
+            text = program.replace(NUMBER, f"(i % side + 0.5 + {i + 1}e-9) / side")
+            candidate = Candidate(i, {PROGRAM: text}, Evaluation(1e-6 * i), (i // 2,) if i else ())
+            archive.history.append(candidate)
+            archive.children[i // 2] += 1
+        archive.members = list(archive.history)
+        archive.told = history
+        return summary(*taken(made, folder / "runs"))
+
+
+def first_evaluation(times: int) -> dict[str, Any]:
+    """Seconds from the start of `evolvent run` until the first candidate is in the store."""
+    program, found = Path(sys.executable).parent / "evolvent", []
+    for _ in range(times):
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            options = ["--budget", "1 steps", "--store", str(folder / "runs"), "--quiet", "--no-report"]
+            begun = time.time()
+            call = [program, "run", "hill-climbing", "--task", files(folder, SMALL), *options]
+            subprocess.run(call, check=True, capture_output=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+            store = Store(folder / "runs")
+            found.append(store.events(None, ("candidate",))[0].time - begun)
+            store.close()
+    return spread(found)
+
+
+def with_workers(work: str, workers: int, program: str, children: int, steps: int) -> float:
+    """Candidates a second of the evaluating stage and the rest together."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        settings = {"propose.children": str(children), "judge.workers": str(workers)}
+        task = files(folder, program, work)
+        made = assemble(RunSpec("random-search", task, "none", f"{steps + WARM_UP} steps", settings=settings))
+        rows, _ = taken(made, folder / "runs")
+        return 1000 * len(rows) / sum(row["all"] for row in rows)
+
+
+def loops(seconds: float) -> int:
+    """How many rounds of the loop of `COUNT` take so long here."""
+    begun, n = time.perf_counter(), 1_000_000
+    sum(i * i for i in range(n))
+    return int(n * seconds / (time.perf_counter() - begun))
+
+
+def main() -> None:
+    """Measure and write `results/search.json`."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--steps", type=int, default=15)
+    parser.add_argument("--pairs", type=int, default=3, help="of runs with one worker and with two")
+    parser.add_argument("--histories", default="100,1000,10000")
+    parser.add_argument("--only", default="overhead,start,workers,flat")
+    parser.add_argument("--dry", action="store_true", help="print only")
+    args = parser.parse_args()
+    where, found, parts = environment(1), {}, args.only.split(",")
+    seed = world("26").seed
+    assert NUMBER in seed
+    if "overhead" in parts:
+        rows = {}
+        with scripted() as model:
+            for label, recipe, program, name in (
+                ("rules, program of 2.5 kB", "random-search", seed, "none"),
+                ("a model's diffs, program of 0.1 kB", "hill-climbing", SMALL, model),
+            ):
+                for children in (8, 1):
+                    steps = args.steps if children > 1 else 3 * args.steps
+                    row = rows[f"{label}, {children} a step"] = overhead(recipe, program, name, children, steps)
+                    line = ", ".join(f"{stage} {row[stage]['median']:.1f}" for stage in (*STAGES, "record"))
+                    print(f"{label}, {children} a step: {row['all']['median']:.1f} ms ({line}), p90 "
+                          f"{row['all']['p90']:.1f}, processor {row['processor']:.1f}")  # fmt: skip
+        found["overhead"] = rows
+    if "start" in parts:
+        found["start"] = first_evaluation(5)
+        print(f"first evaluation after {found['start']['median']:.2f} s")
+    if "workers" in parts:
+        found["workers"] = {}
+        for label, work in (("waiting", WAIT), ("counting", COUNT.format(loops(0.25)))):
+            pairs = [[with_workers(work, n, seed, 16, 1) for n in (1, 2)] for _ in range(args.pairs)]
+            row = found["workers"][label] = {
+                "one": spread([a for a, _ in pairs]), "two": spread([b for _, b in pairs]),
+                "ratio": spread([b / a for a, b in pairs]),
+            }  # fmt: skip
+            print(f"two workers, evaluators {label}: {row['ratio']['median']:.2f} times one")
+    if "flat" in parts:
+        rows = {}
+        for history in map(int, args.histories.split(",")):
+            row = rows[str(history)] = overhead("random-search", seed, "none", 8, args.steps, history)
+            print(f"{history} in the history: {row['all']['median']:.1f} ms, processor {row['processor']:.1f}")
+        found["flat"] = rows
+    if not args.dry:
+        write("search", {"command": command(), "environment": where, **found})
+
+
+if __name__ == "__main__":
+    main()
