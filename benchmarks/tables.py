@@ -171,7 +171,7 @@ def search(result: dict[str, Any]) -> str:
     ]
     return (
         table(titles, rows)
-        + f"\nThe first candidate is in the store {within(result['start'], 2, ' s')} after the start of `evolvent run`.\n\n"
+        + f"\nThe first candidate is in the store {within(result['start'], 2, ' s')} after the command's start.\n\n"
         + table(("candidates a second", "one worker", "two", "ratio"), workers)
         + where(result)
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -133,16 +134,21 @@ def test_the_same_seed_repeats_the_search_and_another_does_not(tmp_path: Path, t
     assert one != other
 
 
+def end(server: psutil.Process) -> None:
+    """Kill a server with all that it has started."""
+    for process in [server, *server.children(recursive=True)]:
+        with contextlib.suppress(psutil.NoSuchProcess):  # the first one's end is the end of others
+            process.kill()
+
+
 def test_a_sandbox_that_is_killed_costs_the_search_nothing(tmp_path: Path, task: str) -> None:
     wanted = searched(tmp_path / "calm", task, "random-search", "4 steps").view.candidates
     killed: list[int] = []
 
     def kill(progress: Progress) -> None:
-        """The server with all that it has started, after each step."""
+        """After each step."""
         sandbox = made.task.sandbox  # type: ignore[attr-defined]
-        family = psutil.Process(sandbox.pid).children(recursive=True)
-        for process in [psutil.Process(sandbox.pid), *family]:
-            process.kill()
+        end(psutil.Process(sandbox.pid))
         killed.append(sandbox.pid)
 
     made = assemble(RunSpec("random-search", task, "none", "4 steps"))
@@ -158,7 +164,7 @@ def test_an_evaluation_whose_sandbox_is_killed_is_done_again(tmp_path: Path, tas
     with programs.sandbox as sandbox:
         sandbox.describe()
         first = psutil.Process(sandbox.pid)
-        killer = threading.Timer(1.0, lambda: [p.kill() for p in [first, *first.children(recursive=True)]])
+        killer = threading.Timer(1.0, end, [first])
         killer.start()
         assert [e.value for e in programs.evaluate([programs.seed_program])] == [1.0]
         assert sandbox.starts == 2

@@ -131,7 +131,7 @@ class ProgramTask:
         good = [i for i, outcome in enumerate(found) if outcome.status == "ok"]
         second = self.sandbox.run([check(found[i].value, names[i]) for i in good], self.world.limits) if good else []
         for i, outcome in zip(good, second, strict=True):
-            found[i] = replace(outcome, value=(found[i].value, outcome.value))
+            found[i] = replace(outcome, value=(found[i].value, outcome.value), cpu=found[i].cpu + outcome.cpu)
         return found
 
     def _verdict(self, outcome: Outcome, names: Sequence[str]) -> Evaluation:
