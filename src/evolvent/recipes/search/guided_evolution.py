@@ -11,11 +11,15 @@ drawn from (0.05, 0.4), with top_p = 0.1. Where there is no model operators on s
 elite's change of a segment is carried over line by line. What is not valid is never a parent.
 """
 
+from evolvent.core.claim import claim, up
 from evolvent.core.recipe import put, recipe
 from evolvent.recipes.search.random_search import random_search
 from evolvent.search.guided import Generations, GuidedRules
 from evolvent.search.spea2 import spea2
 from evolvent.search.thought import GuidedWrite
+
+DIGITS = {"task": "program:digits", "budget": "900 evaluations", "model": "none"}
+ARMS = {"without-thoughts": {"recipe": "guided-evolution", "rollout.mutate.thought": 0.0}}
 
 guided_evolution = recipe(
     "guided-evolution",
@@ -26,4 +30,17 @@ guided_evolution = recipe(
     put("keep.admit", spea2),
     title="LLM Guided Evolution: The Automation of Models Advancing Models",
     paper="arXiv 2403.11446",
+    mechanism=claim(
+        "Elites teach mutations: some of the children have a change that made an elite better than the seed program.",
+        up("train.taught", 0.05, "without-thoughts"),
+        arms=ARMS,
+        **DIGITS,
+    ),
+    outcome=claim(
+        "At the same number of trained candidates it ends with a better classifier than without Evolution of Thought "
+        "and than random edits.",
+        up("final.rescored", 0.01, "without-thoughts", "random-search"),
+        arms=ARMS,
+        **DIGITS,
+    ),
 )
