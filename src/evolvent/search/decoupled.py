@@ -18,7 +18,7 @@ from evolvent.core.step import Step
 from evolvent.search.archive import archive_of
 from evolvent.search.candidate import Candidate
 from evolvent.search.loop import again, programs_of
-from evolvent.search.parents import ParentRule, own_trials, spent, tempered, thompson, thompson_clade
+from evolvent.search.parents import ParentRule, clade_counts, own_trials, spent, tempered, thompson, thompson_clade
 from evolvent.tasks.evaluation import INSTANCE
 
 
@@ -32,7 +32,8 @@ class ExpandOrEvaluate:
     `budget` as in `thompson_clade`; the seed program's evaluations are not part of N.
 
     One decision a step, so nothing is ever pending. Children that do not work count as well (those of the published
-    code do not), or else a parent that cannot change itself would be tried forever. Metrics: `expanded`, 0 or 1.
+    code do not), or else a parent that cannot change itself would be tried forever. Metrics: `expanded`, 0 or 1; of a
+    parent `clade`, the share of successes in its clade, and `own`, its own value.
     """
 
     parent: ParentRule = thompson_clade
@@ -54,7 +55,11 @@ class ExpandOrEvaluate:
         s.log("expanded", expand)
         rng = s.rng("decision")
         if expand:
-            yield [Request(problem, 1, uses=(str(self.parent(pool, rng).uid),))]
+            parent = self.parent(pool, rng)
+            successes, failures = clade_counts(archive.history)[parent.uid]
+            s.log("clade", successes / max(1.0, successes + failures))
+            s.log("own", parent.value)
+            yield [Request(problem, 1, uses=(str(parent.uid),))]
             return
         trials = np.array([own_trials(c, None) for c in open_ones])
         tau = tempered(archive.history, self.cool_down, self.budget)

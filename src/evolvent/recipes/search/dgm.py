@@ -9,6 +9,7 @@ the change; without one the agent's own code does that, with a library of compon
 `--set propose.parent=latest` without open-ended exploration.
 """
 
+from evolvent.core.claim import claim, down, up
 from evolvent.core.recipe import put, recipe
 from evolvent.recipes.search.random_search import random_search
 from evolvent.search.admission import keep_all
@@ -16,6 +17,8 @@ from evolvent.search.diagnose import Diagnose
 from evolvent.search.parents import novel_sigmoid
 from evolvent.search.selfmodify import SelfModify
 from evolvent.search.stages import second_best
+
+TASK = "program:repair:30"
 
 dgm = recipe(
     "dgm",
@@ -28,4 +31,24 @@ dgm = recipe(
     put("keep.admit", keep_all),
     title="Darwin Gödel Machine: Open-Ended Evolution of Self-Improving Agents",
     paper="arXiv 2505.22954",
+    mechanism=claim(
+        "Parents are better than those that are drawn evenly from the same archive.",
+        down("train.parent_rank", 0.03, "uniform"),
+        task=TASK,
+        budget="300 evaluations",
+        model="none",
+        arms={"uniform": {"recipe": "dgm", "propose.parent": "evolvent.search.parents:uniform"}},
+    ),
+    outcome=claim(
+        "It ends with a better agent than a chain that always extends the latest one, and than a modifier that never "
+        "changes.",
+        up("final.rescored", 0.03, "latest", "fixed"),
+        task=TASK,
+        budget="300 evaluations",
+        model="none",
+        arms={
+            "latest": {"recipe": "dgm", "propose.parent": "evolvent.search.parents:latest"},
+            "fixed": {"recipe": "dgm", "rollout.mutate.editor": "evolvent.search.selfmodify:fixed"},
+        },
+    ),
 )

@@ -7,6 +7,7 @@
 arXiv 2510.21614. Its budget is in evaluations of instances, 800 there: `--budget "800 evaluations"`.
 """
 
+from evolvent.core.claim import claim, up
 from evolvent.core.recipe import put, recipe
 from evolvent.recipes.search.random_search import random_search
 from evolvent.search.decoupled import ExpandOrEvaluate
@@ -14,6 +15,14 @@ from evolvent.search.diagnose import Diagnose
 from evolvent.search.final import surest
 from evolvent.search.parents import thompson_clade
 from evolvent.search.selfmodify import SelfModify
+
+TASK = "program:repair:30"
+OWN = {"recipe": "hgm", "propose.parent": "evolvent.search.parents:novel_sigmoid"}
+GREEDY = {  # nearly always the highest value of its own; `elite` prefers whoever has been evaluated on everything
+    "recipe": "hgm",
+    "propose.parent": "evolvent.search.parents:boltzmann",
+    "propose.parent.temperature": 0.02,
+}
 
 hgm = recipe(
     "hgm",
@@ -27,4 +36,20 @@ hgm = recipe(
     title="Huxley-Gödel Machine: Human-Level Coding Agent Development by an Approximation of the Optimal "
     "Self-Improving Machine",
     paper="arXiv 2510.21614",
+    mechanism=claim(
+        "Who has a child comes of a clade that does better.",
+        up("train.clade", 0.02, "own"),
+        task=TASK,
+        budget="300 evaluations",
+        model="none",
+        arms={"own": OWN},
+    ),
+    outcome=claim(
+        "It ends with a better agent than parents by their own score, as in DGM, or the best one as the parent.",
+        up("final.rescored", 0.03, "own", "greedy"),
+        task=TASK,
+        budget="300 evaluations",
+        model="none",
+        arms={"own": OWN, "greedy": GREEDY},
+    ),
 )
