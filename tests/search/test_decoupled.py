@@ -25,7 +25,7 @@ from evolvent.search.archive import Archive, archive_of
 from evolvent.search.candidate import Candidate
 from evolvent.search.decoupled import ExpandOrEvaluate
 from evolvent.search.final import highest, surest
-from evolvent.search.parents import Pool, spent, tempered, thompson_clade
+from evolvent.search.parents import Pool, clade_counts, spent, tempered, thompson_clade
 from evolvent.tasks.evaluation import Evaluation, over_instances
 
 TASK = "program:repair:10"
@@ -117,6 +117,14 @@ def test_who_has_a_child(sandboxed: str) -> None:
     parents, evaluated, _ = proposed(system(TREE, **{"propose.alpha": "1"}), draws)  # 13 >= 5 children
     assert not evaluated
     assert close(parents, dict(zip(CLADES, winning(list(CLADES.values())), strict=True)), draws)
+
+
+def test_a_child_that_does_not_work_is_no_trial() -> None:
+    broken = Candidate(6, {"program": ""}, Evaluation(None, {}, "no", "unusable"), (1,))
+    counts = clade_counts([*TREE, broken])
+    assert counts[1].tolist() == [3, 1]
+    assert counts[6].tolist() == [0, 0]
+    assert spent([*TREE, broken]) == spent(TREE)
 
 
 def test_a_cool_down_sharpens_the_draws() -> None:

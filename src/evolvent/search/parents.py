@@ -185,10 +185,10 @@ def own_trials(candidate: Candidate, parent: Candidate | None) -> tuple[float, f
     if "successes" in metrics and "failures" in metrics:
         return max(metrics["successes"], 0.0), max(metrics["failures"], 0.0)
     values = [value for name, value in metrics.items() if name.startswith(INSTANCE)]
-    if values or (evaluation.value is not None and not evaluation.complete):
+    if values or not (metrics or evaluation.complete):  # the latter: it works, and was evaluated on nothing yet
         return float(sum(values)), float(len(values) - sum(values))
-    if parent is None:
-        return 0.0, 0.0
+    if parent is None or any(name.startswith(INSTANCE) for name in parent.evaluation.metrics):
+        return 0.0, 0.0  # of a world of instances, who never got to one
     return (1.0, 0.0) if candidate.value > parent.value else (0.0, 1.0)
 
 
