@@ -154,11 +154,12 @@ class Evaluate:
                 t.reward("value", value, s.role.task.name)
 
     def _plan(self, t: Trajectory, whole: tuple[str, ...], stages: Plan) -> Plan:
+        first = whole[: self.at_once]
         if "instances" in t.info:
             return (t.info["instances"],)
         if whole and not t.uses:
             return (whole,)
-        return stages or (whole[: self.at_once],)
+        return stages or (first,)
 
     def _stage(self, stage: int, rest: Sequence[tuple[Trajectory, Plan]], s: Step) -> None:
         task = programs_of(s.role)
