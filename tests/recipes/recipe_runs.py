@@ -69,9 +69,7 @@ def build(composition: str, task: str = "", seed: int = 0, **settings: Any) -> A
     """A system of small steps. Settings are paths with `__` for the dot: learn__lr=1e-3."""
     model = "none" if searches(composition) else small_model()
     if searches(composition):
-        written = task == WRITTEN
-        task = TASKS.get(composition, WRITTEN if written else PROGRAMS)
-        model = "simulated" if written else "none"
+        task, model = (task, "simulated") if task == WRITTEN else (TASKS.get(composition, PROGRAMS), "none")
         try:
             available()
         except UserError as reason:
