@@ -187,7 +187,7 @@ def _imported(node: ast.AST) -> list[str]:
     return []
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=128)  # each holds what is bound at every statement, some hundred kB
 def names_of(source: str) -> Names:
     """The names of a whole program. Raises SyntaxError."""
     return Names(source)
