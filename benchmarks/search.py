@@ -166,6 +166,10 @@ def overhead(recipe: str, program: str, model: str, children: int, steps: int, h
             archive.children[i // 2] += 1
         archive.members = list(archive.history)
         archive.told = history
+        if history:  # a run has hashed each of them when it was new
+            archive.forms.begin()
+            archive.forms.hashes.update(f"{i}" for i in range(history))
+            archive.forms.count, archive.forms.read = history, archive.history[-1:]
         return summary(*taken(made, folder / "runs"))
 
 

@@ -191,7 +191,7 @@ def faults(result: dict[str, Any]) -> str:
     def cell(row: dict[str, Any]) -> str:
         left = f", {row['left behind']} left behind" if row["left behind"] else ""
         code = "" if row["exit"] == 0 else f", exit {row['exit']}" if isinstance(row["exit"], int) else ", no end"
-        text = f"{row['evaluated']} of 40{code}{left}"
+        text = f"{row['evaluated']} of 40, {row['valid']} valid{code}{left}"
         return text if row["survived"] else f"**{text}**"
 
     rows = [[fault, *(cell(row) for row in found.values())] for fault, found in result["rows"].items()]

@@ -498,12 +498,12 @@ def test_a_killed_server_loses_the_call_in_flight_and_starts_again(kind: str) ->
 
 def test_limits_are_those_of_the_call_and_not_of_the_one_before(any_kind: Sandbox) -> None:
     text = "import time\ndef f(seconds, size):\n    time.sleep(seconds)\n    return len(bytearray(size))"
-    large, small = Limits(seconds=20.0, memory=512), Limits(seconds=0.5, memory=64)
+    large, small, short = (Limits(seconds, memory) for seconds, memory in ((20.0, 512), (20.0, 64), (1.0, 512)))
     for limits, seconds, size, status in (
         (large, 0, 200 << 20, "ok"),
         (small, 0, 200 << 20, "memory"),
-        (small, 3, 1, "timeout"),
-        (large, 1, 200 << 20, "ok"),
+        (short, 10, 1, "timeout"),
+        (large, 2, 200 << 20, "ok"),
     ):
         [outcome] = any_kind.run([call(text, seconds, size)], limits)
         assert outcome.status == status, outcome
