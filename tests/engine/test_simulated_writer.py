@@ -14,7 +14,7 @@ from evolvent.core.ledger import Ledger
 from evolvent.core.random import stream
 from evolvent.engine.choose import open_model
 from evolvent.engine.simulated import SimulatedEngine
-from evolvent.engine.simulated_prompt import read_prompt
+from evolvent.engine.simulated_prompt import ADVICE, read_prompt
 from evolvent.engine.simulated_writer import Habits, SimulatedWriter
 from evolvent.search.asking import Prompts
 from evolvent.search.candidate import Candidate
@@ -241,6 +241,27 @@ def test_where_no_program_is_wanted_it_gives_advice_that_it_can_read_itself() ->
     plan = replies(PLAIN, "\n\n".join([shown[0], "What would you do?", LAND.world.goal]), count=1)[0]
     assert plan.startswith("Plan: ")
     assert "machine" in replies(PLAIN, "What is the time?", count=1)[0]
+
+
+def test_lessons_notes_and_recommendations_of_a_search_are_understood() -> None:
+    """The prompts of `search/prompts` that ask for text: what is said in one is heeded in the next."""
+    wording, top = Prompts(), candidate(BEST)
+    habits = dataclasses.replace(PLAIN, skill=1.0, lesson=1.0, rewrites=1)
+
+    def said(name: str, **values: Any) -> str:
+        return replies(habits, f"{wording.render(name, **values)}\n\n{LAND.world.goal}", count=1)[0]
+
+    lesson = said("lesson", parent=START, candidate=top, plan="")
+    assert lesson.startswith("Lesson: ")
+    notes = said("notes", best=top, notes="", summaries=[(top, lesson), (START, lesson)])
+    assert sorted(set(notes.split("\n"))) == sorted(set(lesson.split("\n")))
+    recommended = said("recommend", notes=notes, best=START, most=3)
+    told = {(LAND.places[p], LAND.options.index(o)) for p, o in ADVICE.findall(lesson)}
+    planned = {(LAND.places[p], LAND.options.index(o)) for p, o in ADVICE.findall(recommended)}
+    assert planned <= told
+    followed = changed(used("diff", replies(habits, asked("diff", more=recommended), count=1)[0]))
+    assert followed.items() <= planned
+    assert said("summary", candidate=START).startswith("Plan: ")
 
 
 # --- settings and the ledger ----------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ class Prompt:
 
     wanted    `diff`, `program`, `crossing` or `text`
     parts     names of the parts, and options, of their implementations, from the goal
-    code      the program to be changed
+    code      the program to be changed; empty where notes are asked for, and none is shown
     programs  what it and those beside it choose, by part; a part that cannot be read is left out. values: as stated,
               None where they are not
     advice    part and option that a sentence names; avoid, those that one says to leave alone
@@ -58,9 +58,9 @@ class Prompt:
 
 
 def read_prompt(text: str) -> Prompt | None:
-    """The prompt as the model understands it; None if there is no machine in it."""
+    """The prompt as the model understands it; None if neither a machine nor advice on one is in it."""
     named, chosen, codes = PARTS.search(text), OPTIONS.search(text), list(FENCE.finditer(text))
-    if not named or not chosen or not codes:
+    if not named or not chosen:
         return None
     parts, options = tuple(named[1].split(", ")), tuple(chosen[1].split(", "))
     prose = FENCE.sub("\n", text)
@@ -73,18 +73,21 @@ def read_prompt(text: str) -> Prompt | None:
             avoid.update(found)
         else:
             advice += found
-    if SEARCH in prose:
+    if not codes and not advice:
+        return None
+    if codes and SEARCH in prose:
         wanted = "diff"
-    elif "```python" in prose:
+    elif codes and "```python" in prose:
         wanted = "crossing" if len(codes) > 1 and CROSSING.search(prose) else "program"
     else:
         wanted = "text"
     programs = tuple(choices(code[1], parts, options) for code in codes)
     weakest = WEAKEST.search(sentences)
     return Prompt(
-        wanted, parts, options, codes[0][1], programs, tuple(stated(text, codes)), tuple(advice), frozenset(avoid),
+        wanted, parts, options, codes[0][1] if codes else "", programs, tuple(stated(text, codes)),
+        tuple(advice), frozenset(avoid),
         weakest[1] if weakest and weakest[1] in parts else None,
-        "could not be used" in prose or len(programs[0]) < len(parts),
+        "could not be used" in prose or (bool(programs) and len(programs[0]) < len(parts)),
     )  # fmt: skip
 
 

@@ -30,6 +30,7 @@ from evolvent.engine.text import TextFormat
 
 CHARACTERS = 4  # to a token
 LESSONS = 3  # that a summary has at most
+NOTES = 20  # things that notes keep
 TINY = 1e-12  # of a value: what is more is an improvement
 SHARES = ("skill", "breakage", "unusable", "lazy", "inspiration", "lesson", "feedback", "diversity")
 
@@ -195,7 +196,11 @@ class SimulatedWriter:
 
     def advice(self, prompt: Prompt, rng: np.random.Generator) -> str:
         """Of programs whose values are stated and differ: up to `LESSONS` parts of the better one that the worse one
-        lacks, with the chance `skill` such as make the worse one better. Else a plan: one edit of the first."""
+        lacks, with the chance `skill` such as make the worse one better. Of one program a plan, as for a rewrite. Of
+        notes without a program what they advise, the latest of up to `NOTES` things."""
+        if not prompt.programs:
+            kept = list(dict.fromkeys(reversed(prompt.advice)))[:NOTES]
+            return "\n".join(f'Lesson: {part} = "{option}"' for part, option in reversed(kept)) + "\n"
         known = [(v, p) for v, p in zip(prompt.values, prompt.programs, strict=True) if v is not None]
         known = sorted((k for k in known if len(k[1]) == len(prompt.parts)), key=lambda k: k[0])
         if len(known) > 1 and known[0][0] < known[-1][0]:
