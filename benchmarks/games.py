@@ -7,10 +7,11 @@ Nothing here is random: a second call gives the same exploitabilities.
 from __future__ import annotations
 
 import argparse
+import json
 import time
 from collections.abc import Callable
 
-from measure import command, environment, write
+from measure import RESULTS, command, environment, write
 
 from evolvent.games import meta, shor, variants
 from evolvent.games.named import load
@@ -45,12 +46,12 @@ META = {
     "PRD": (meta.replicator(), meta.replicator()),
     "RM": (meta.matching(), meta.matching()),
     "SHOR": (shor.shor_train(), shor.shor_evaluate()),
-    "SHOR to train, Nash to evaluate": (shor.shor_train(), meta.nash()),
+    "SHOR to train and Nash to evaluate": (shor.shor_train(), meta.nash()),
     "SHOR without annealing": (shor.shor_train(over=1), shor.shor_evaluate()),
     "SHOR without blend": (shor.shor_train(blend=(0, 0)), shor.shor_evaluate(blend=0)),
     "SHOR without diversity": (shor.shor_train(diversity=(0, 0)), shor.shor_evaluate()),
     "SHOR without optimism": (shor.shor_train(momentum=0), shor.shor_evaluate(momentum=0)),
-    "SHOR, average to evaluate": (shor.shor_train(), shor.shor_evaluate(averaged=True)),
+    "SHOR with the average to evaluate": (shor.shor_train(), shor.shor_evaluate(averaged=True)),
 }
 ASKED = (10, 30)  # PSRO iterations
 
@@ -88,33 +89,34 @@ def measured(name: str, given: Rules) -> dict[str, object]:
     return {"exploitability": found, "milliseconds": round(1000 * seconds / max(AT), 3)}
 
 
-def grown() -> dict[str, object]:
-    """Exploitability of PSRO's populations on Kuhn poker."""
-    found: dict[str, object] = {}
-    for name, (train, evaluate) in META.items():
-        worth = {}
-        for k, populations in enumerate(psro(load("kuhn"), train, max(ASKED)), 1):
-            if k in ASKED:
-                worth[str(k)] = exploitability_of(load("kuhn"), populations, evaluate)
-        found[name] = worth
-        print(f"PSRO, {name}: {worth}", flush=True)
-    return found
+def grown(train: meta.MetaSolver, evaluate: meta.MetaSolver) -> dict[str, float]:
+    """Exploitability of PSRO's populations on Kuhn poker, after the iterations ASKED."""
+    game = load("kuhn")
+    grew = enumerate(psro(game, train, max(ASKED)), 1)
+    return {str(k): exploitability_of(game, populations, evaluate) for k, populations in grew if k in ASKED}
 
 
 def main() -> None:
-    """Measure and write `results/games.json`."""
+    """Measure and write `results/games.json`; what is there of other games and solvers stays."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--games", default=",".join(GAMES))
+    parser.add_argument("--meta", default=",".join(META), help="meta-solvers of PSRO")
     parser.add_argument("--dry", action="store_true", help="print only")
     args = parser.parse_args()
-    result = {"command": command(), "environment": environment(1), "psro": grown(), "games": {}}
-    for game in args.games.split(","):
-        found = result["games"][game] = {}  # type: ignore[index]
-        for name, given in rules().items():
-            found[name] = measured(game, given)
-            print(f"{game}, {name}: {found[name]}", flush=True)
+    file = RESULTS / "games.json"
+    before = json.loads(file.read_text()) if file.is_file() else {"games": {}, "psro": {}}
+    result = {"command": command(), "environment": environment(1), "games": before["games"], "psro": before["psro"]}
+
+    def keep(kind: str, name: str, found: object) -> None:
+        result[kind][name] = found
+        print(f"{name}: {json.dumps(found)}", flush=True)
         if not args.dry:
             write("games", result)
+
+    for game in filter(None, args.games.split(",")):
+        keep("games", game, {name: measured(game, given) for name, given in rules().items()})
+    for name in filter(None, args.meta.split(",")):
+        keep("psro", name, grown(*META[name]))
 
 
 if __name__ == "__main__":
