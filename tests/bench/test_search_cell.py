@@ -109,6 +109,15 @@ def test_a_budget_in_seconds_of_the_processor(task: str) -> None:
     assert all(record[0] <= 0.3 for record in result["records"])
 
 
+@pytest.mark.parametrize("model", ["none", "simulated:skill=0.6"])
+def test_worlds_that_run_nothing_and_models_that_are_simulated(model: str) -> None:
+    result = run_search(cell("program:landscape:kind=nk,k=1", model=model, budget="60 evaluations"))
+    assert result["records"][-1][2] > result["records"][0][2]
+    assert result["rescored"]["value"] == result["records"][-1][2]
+    assert (result["spent"]["sampled"] > 0) == (model != "none")
+    assert result["spent"]["verifier_seconds"] > 0
+
+
 def test_a_budget_that_is_never_spent_ends_with_a_sentence(task: str) -> None:
     with pytest.raises(UserError, match="would never be used up by hill-climbing; give evaluations"):
         run_search(cell(task, budget="10k tokens", settings={"propose.children": 1}))

@@ -27,6 +27,7 @@ from evolvent.search.parents import elite
 from evolvent.search.write import Write
 
 PACKING = "program:circle-packing:8"
+LANDSCAPE = "program:landscape:kind=nk,k=1"
 WOBBLE = (0.012, -0.008, 0.004, -0.01, 0.009, -0.002, -0.011, 0.006)
 
 
@@ -157,6 +158,8 @@ def test_the_code_of_a_search_is_its_rules_its_world_and_its_sandbox(study: Call
     assert not any(name.startswith("model ") for name in found)
     other = study(outcome=changed(plain, task="program:heilbronn:11")).code_of_all()
     assert "evolvent.tasks.worlds.heilbronn" in other
+    written = study(outcome=changed(plain, task=LANDSCAPE, model="simulated:skill=0.5")).code_of_all()
+    assert {"evolvent.tasks.worlds.terrain", "evolvent.engine.simulated_writer"} <= set(written)
 
 
 def test_prompts_belong_to_what_writes_with_them(
@@ -217,6 +220,7 @@ def test_the_kind_of_world(plain: Claim) -> None:
     assert world_of([answering], "grpo") == "tiny-policy"
     assert world_of([plain, answering], "hill-climbing") == "tiny-policy"
     assert world_of([changed(answering, model="simulated")], "grpo") == "simulated"
+    assert world_of([changed(plain, task=LANDSCAPE)], "hill-climbing") == "simulated"
     assert world_of([plain, changed(plain, common={"rollout": Pretends})], "hill-climbing") == "simulated"
 
 

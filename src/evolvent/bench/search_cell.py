@@ -142,7 +142,8 @@ def run_search(cell: SearchCell) -> dict[str, Any]:
         if rescored is None:
             raise UserError(f"{cell.recipe} found nothing valid on {cell.task} within {budget}")
     finally:
-        task.sandbox.close()
+        if task.sandbox is not None:  # some worlds run nothing
+            task.sandbox.close()
     return {
         "cell": asdict(cell),
         "curve": tally.curve(budget.amount, cell.evals),

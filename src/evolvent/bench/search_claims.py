@@ -68,6 +68,7 @@ def files_of(cell: SearchCell, roots: Iterable[str | Path]) -> list[str | Path]:
     found += [match[1] for value in cell.settings.values() if (match := PLACE.fullmatch(str(value)))]
     if cell.model in SPECIAL:
         found.append(SPECIAL[cell.model].partition(":")[0])
+        found += ["evolvent.engine.simulated_writer"] if cell.model.startswith("simulated") else []
     found += [file for key, own in cell.settings.items() if key.endswith(".prompts") for file in texts(Path(str(own)))]
     for module in closure([*roots, *found]):
         path = module_file(module) if module.startswith("evolvent.") else None
@@ -86,7 +87,7 @@ def texts(folder: Path) -> list[Path]:
 def world_of(claims: Iterable[Claim], recipe: str) -> str:
     """What kind of world the claims of a recipe are about.
 
-    `simulated` where the model, the task's world or a part of our arm says so (an attribute `simulated` that is true);
+    `simulated` where the model, the task or a part of our arm says so (an attribute `simulated` that is true);
     `real` where programs are searched and no model writes them; else `tiny-policy`, the seed models.
     """
     kinds = set()
@@ -98,11 +99,10 @@ def world_of(claims: Iterable[Claim], recipe: str) -> str:
 
 
 def is_simulated(one: Claim, recipe: str) -> bool:
-    """Whether the world of a search, or a part of our arm, is a simulation."""
+    """Whether the task of a search, or a part of our arm, is a simulation."""
     own = dict(one.arms.get("ours", {}))
     plan = compile_plan(resolve(own.pop("recipe", recipe)), load_all(), {**one.common, **own}, {})
     parts = [entry.value for entry in plan.values.values()]
     parts += [site.wrapper for sites in plan.wraps.values() for site in sites]
     named = [places.at(part) if isinstance(part, str) and PLACE.fullmatch(part) else part for part in parts]
-    world = getattr(load_task(one.task), "world", None)
-    return any(getattr(part, "simulated", False) for part in (world, *named))
+    return any(getattr(part, "simulated", False) for part in (load_task(one.task), *named))

@@ -6,6 +6,7 @@ operator may look at, a trajectory's `info` holds the program, its operator and 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -113,7 +114,7 @@ class Evaluate:
 
     Metrics: `stages`, the mean number that candidates have been through, where there is more than one. An evaluation of
     the budget is that of one program on one instance, or on a world that is one whole; seconds of verifying are those
-    of the processor, so that a busy machine makes no search shorter.
+    of the processor, in the sandbox and here, so that a busy machine makes no search shorter.
     """
 
     promote: Promote = everybody
@@ -163,10 +164,10 @@ class Evaluate:
 
     def _stage(self, stage: int, rest: Sequence[tuple[Trajectory, Plan]], s: Step) -> None:
         task = programs_of(s.role)
-        whole, before = set(task.instances("train")), task.cpu_seconds
+        whole, before = set(task.instances("train")), task.cpu_seconds + time.process_time()
         found = task.evaluate([t.info["program"] for t, _ in rest], [plan[stage] for _, plan in rest])
         calls = sum(len(plan[stage]) for _, plan in rest) if whole else len(rest) * (stage == 0)
-        s.role.ledger.charge(verifier_calls=calls, verifier_seconds=task.cpu_seconds - before)
+        s.role.ledger.charge(verifier_calls=calls, verifier_seconds=task.cpu_seconds + time.process_time() - before)
         for (t, plan), evaluation in zip(rest, found, strict=True):
             t.info["stages"] = stage + 1
             if evaluation.status == "lost":

@@ -9,6 +9,7 @@ reproduced is that figure. The search sees nothing of this.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterable, Sequence
 from statistics import fmean
 from typing import Any
@@ -56,10 +57,11 @@ def believe(role: Role, history: Iterable[Candidate], top: int = TOP, repeats: i
     best = finalists(history, top) if only is None else [only]
     if not best:
         return None
-    before = task.cpu_seconds
+    before = task.cpu_seconds + time.process_time()
     found = rescore(task, best, repeats)
     with role.ledger.account("evidence"):
-        role.ledger.charge(verifier_calls=found["evaluations"], verifier_seconds=task.cpu_seconds - before)
+        seconds = task.cpu_seconds + time.process_time() - before
+        role.ledger.charge(verifier_calls=found["evaluations"], verifier_seconds=seconds)
     return found
 
 

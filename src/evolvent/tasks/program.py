@@ -82,7 +82,7 @@ class ProgramTask:
         self.name, self.categories = world.name, (world.name,)
         self.seed_program, self.components = world.seed, world.components
         self.max_tokens = 16_384
-        self.cpu_seconds = 0.0  # that evaluations have taken so far
+        self.cpu_seconds = 0.0  # that evaluations have taken so far in the sandbox
 
     @cached_property
     def sandbox(self) -> Sandbox:

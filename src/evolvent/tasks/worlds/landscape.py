@@ -13,7 +13,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Int
@@ -46,6 +46,7 @@ class Landscape(ProgramTask):
     """The world of a terrain as a task. Whoever writes programs does not see `terrain`; the simulated model does."""
 
     sandbox: Any = None  # nothing runs
+    simulated: ClassVar = True  # evidence says so
 
     def __init__(self, terrain: Terrain, name: str = "program:landscape") -> None:
         self.terrain = terrain
