@@ -41,10 +41,21 @@ def test_a_step_is_shared_out_among_its_candidates(tally: Tally) -> None:
 
 
 def test_records_are_of_what_beats_all_before_it(tally: Tally) -> None:
-    assert tally.records(7) == [[1.0, 1.0, 1.0], [7.0, 3.0, 3.0], [12.0, 5.0, 5.0], [16.0, 7.0, 7.0]]
-    assert tally.records(6) == tally.records(7)[:3]
-    tally.candidates[4] = candidate(4, 50.0, complete=False)
-    assert [r[2] for r in tally.records(7)] == [1.0, 3.0, 4.0, 7.0]
+    assert tally.records(16.0) == [[1.0, 1.0, 1.0], [7.0, 3.0, 3.0], [12.0, 5.0, 5.0], [16.0, 7.0, 7.0]]
+    assert tally.records(15.9) == tally.records(16.0)[:3]
+    assert tally.records(0.1) == tally.records(16.0)[:1]  # the seed program is always there
+
+
+def test_who_is_evaluated_further_counts_from_then_on(tally: Tally) -> None:
+    half = candidate(7, 50.0, complete=False)
+    tally.add([half], (16.0, 7.0), (17.0, 8.0))
+    assert [r[2] for r in tally.records(20.0)] == [1.0, 3.0, 5.0, 7.0]
+    whole = candidate(7, 9.0)
+    tally.revise([*tally.candidates[:7], whole], (19.0, 10.0))
+    assert tally.records(20.0)[-1] == [19.0, 10.0, 9.0]
+    assert tally.records(18.0)[-1] == [16.0, 7.0, 7.0]
+    assert tally.curve(20.0, 1)[-1]["best"] == 9.0
+    assert tally.candidates[7] is whole
 
 
 def test_the_curve_has_equal_shares_of_the_budget_and_nothing_beyond(tally: Tally) -> None:

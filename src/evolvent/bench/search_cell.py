@@ -60,12 +60,14 @@ class SearchCell:
 class Tally:
     """Candidates in the order in which they were made, with what had been spent after each.
 
-    Within a step, what it spent is shared out equally: for evaluations that is exact where all cost the same.
+    Within a step, what it spent is shared out equally: for evaluations that is exact where all cost the same. Who is
+    evaluated further is as it was at the end of that step.
     """
 
     candidates: list[Candidate] = field(default_factory=list)
     spent: list[float] = field(default_factory=list)  # in the unit of the budget
     evaluations: list[float] = field(default_factory=list)
+    verdicts: list[tuple[float, float, Candidate]] = field(default_factory=list)  # new and further ones, in order
 
     def add(self, new: Sequence[Candidate], before: tuple[float, float], after: tuple[float, float]) -> None:
         """The candidates of one step, and (spent, evaluations) before and after it."""
@@ -74,19 +76,28 @@ class Tally:
             self.candidates.append(candidate)
             self.spent.append(before[0] + share * (after[0] - before[0]))
             self.evaluations.append(before[1] + share * (after[1] - before[1]))
+            self.verdicts.append((self.spent[-1], self.evaluations[-1], candidate))
+
+    def revise(self, history: Sequence[Candidate], after: tuple[float, float]) -> None:
+        """The same candidates, some of them evaluated further in a step, and (spent, evaluations) after it."""
+        for place, candidate in enumerate(history):
+            if candidate is not self.candidates[place]:
+                self.candidates[place] = candidate
+                self.verdicts.append((*after, candidate))
 
     def within(self, amount: float) -> int:
         """How many candidates there were when so much had been spent; the seed program is always one of them."""
         return max(1, int(np.searchsorted(self.spent, amount * (1 + EPSILON), side="right")))
 
-    def records(self, count: int) -> list[list[float]]:
-        """[spent, evaluations, value] of each of the first candidates that was better than all before it.
+    def records(self, amount: float) -> list[list[float]]:
+        """[spent, evaluations, value] of each that was better than all before it, when so much had been spent.
 
         Only what is valid and was evaluated wholly counts.
         """
         found: list[list[float]] = []
-        for c, spent, evaluations in zip(self.candidates[:count], self.spent, self.evaluations, strict=False):
-            if c.valid and c.evaluation.complete and (not found or c.value > found[-1][2]):
+        most = max(amount * (1 + EPSILON), self.spent[0])
+        for spent, evaluations, c in self.verdicts:
+            if spent <= most and c.valid and c.evaluation.complete and (not found or c.value > found[-1][2]):
                 found.append([spent, evaluations, c.value])
         return found
 
@@ -96,10 +107,10 @@ class Tally:
         `valid` and `distinct` are shares of all candidates so far: those with a value, and different normal forms.
         """
         forms = [form_of(c) for c in self.candidates]
-        records, found = self.records(len(self.candidates)), []
+        records, found = self.records(cap), []
         for amount in [self.spent[0], *(cap * i / points for i in range(1, points + 1))]:
             count = self.within(amount)
-            best = [value for spent, _, value in records if spent <= self.spent[count - 1]]
+            best = [value for spent, _, value in records if spent <= max(amount * (1 + EPSILON), self.spent[0])]
             found.append(
                 {
                     "step": self.candidates[count - 1].step,
@@ -135,10 +146,13 @@ def run_search(cell: SearchCell) -> dict[str, Any]:
             after = ledger.of(budget.unit), ledger.of("verifier_calls")
             if system.t >= IDLE and not after[0]:
                 raise UserError(f"a budget of {budget} would never be used up by {cell.recipe}; give evaluations")
-            tally.add(archive.history[len(tally.candidates) :], before, after)
+            known = len(tally.candidates)
+            if after[0] <= budget.amount * (1 + EPSILON):  # what is looked at again beyond the budget does not count
+                tally.revise(archive.history[:known], after)
+            tally.add(archive.history[known:], before, after)
             before = after
         count = tally.within(budget.amount) if tally.candidates else 0
-        rescored = believe(role, archive.history[:count], cell.top, cell.repeats)
+        rescored = believe(role, tally.candidates[:count], cell.top, cell.repeats)
         if rescored is None:
             raise UserError(f"{cell.recipe} found nothing valid on {cell.task} within {budget}")
     finally:
@@ -147,7 +161,7 @@ def run_search(cell: SearchCell) -> dict[str, Any]:
     return {
         "cell": asdict(cell),
         "curve": tally.curve(budget.amount, cell.evals),
-        "records": tally.records(count),
+        "records": tally.records(budget.amount),
         "rescored": rescored,
         "train": means(metrics),
         "late": means(metrics[-max(1, len(metrics) // 4) :]),

@@ -58,7 +58,7 @@ def place_of(part: Any) -> str:
 
 def files_of(cell: SearchCell, roots: Iterable[str | Path]) -> list[str | Path]:
     """Beside modules that `roots` import: the world, what runs inside the sandbox, what stands for a model, parts among
-    the settings, the files of a world in a folder of its own, and with a model those in folders `prompts`."""
+    the settings, files of a world (of its name, or in a folder of its own), and with a model those in `prompts`."""
     found: list[str | Path] = ["evolvent.bench.search_cell", *INSIDE]
     for part in parts_of(cell.task):
         kind, _, rest = part.partition(":")
@@ -74,8 +74,10 @@ def files_of(cell: SearchCell, roots: Iterable[str | Path]) -> list[str | Path]:
         path = module_file(module) if module.startswith("evolvent.") else None
         if path and cell.model != NO_MODEL:
             found += texts(path.parent / "prompts")
+        if path and path.parent.name == "worlds":
+            found += [file for file in path.parent.glob(f"{path.stem}.*") if file != path]
         if path and path.parent.parent.name == "worlds":
-            found += [file for file in texts(path.parent) if file.suffix != ".py"]
+            found += texts(path.parent)
     return found
 
 
