@@ -4,8 +4,9 @@
 
 Digits, not exploitabilities: these differ a hundredfold between games, and a mean of them would be that of the game
 with the largest payoffs. (arXiv 2602.16928, section 3.4, takes minus the mean; it is the metric `exploitability`.)
-Below 0.01 / K a game counts as solved: with 1e-6 instead, a search gave up averaging, which suits two of the games and
-no others. The paper's rules, seed program (CFR+) and kinds of games, but Leduc poker is held out.
+Below 0.01 / K a game counts as solved, or it would outweigh the others. Searches without a model tend to give up
+averaging for the last policies, which suits two of the games: look at the gate games before a program is believed. The
+paper's rules, seed program (CFR+) and kinds of games, but Leduc poker is held out.
 
 The loop runs beside the program in the sandbox; what comes back are the average policies, and their exploitability is
 computed here. A program that did something else than its rules within its time would be judged by what it found.
