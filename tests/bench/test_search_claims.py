@@ -167,7 +167,8 @@ def test_prompts_belong_to_what_writes_with_them(
 ) -> None:
     writing = {"common": {"rollout": Write}, "model": "tiny"}
     names = [n for n in study(outcome=changed(plain, **writing)).code_of_all() if "prompts" in n]
-    assert names == sorted(f"evolvent/search/prompts/{path.name}" for path in (ROOT / "search/prompts").iterdir())
+    files = [path for path in (ROOT / "search/prompts").rglob("*") if path.is_file()]
+    assert names == sorted(f"evolvent/{path.relative_to(ROOT)}" for path in files)
     assert {"evolvent/search/prompts/diff.md", "evolvent/search/prompts/rewrite.md"} <= set(names)
     assert not [n for n in study().code_of_all() if "prompts" in n]  # where no model is, none are read
     monkeypatch.chdir(tmp_path)  # names do not depend on where one stands, keys neither

@@ -643,7 +643,10 @@ def test_a_run_replays_from_its_log_when_the_endpoint_is_gone() -> None:
     assert same == spent
 
 
-def test_an_interrupt_ends_the_wait() -> None:
+def test_an_interrupt_ends_the_wait(request: pytest.FixtureRequest) -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
+
     def act(a: Answering) -> None:
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
         time.sleep(3)

@@ -69,7 +69,7 @@ def test_components_are_statements_that_run_in_the_seed(name: str) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             exec(varied(world.seed, component), names)
-            found = world.judge(names["run"](12, 0).tolist())
+            found = world.judge(names["run"](12, 0).tolist(), ())
         assert found.value is not None or found.feedback.startswith("point "), component
 
 

@@ -197,8 +197,10 @@ def test_components_can_be_put_in_and_an_agent_with_them_still_works(task: Progr
         if component["role"] != "setting":
             assert component["name"] in names["defined"](text)
     text = world.SEED
-    for name in ("arithmetic", "by_weight", "ochiai", "killers_first"):
-        text = names["insert"](text, next(c for c in world.components() if c["name"] == name))
+    wanted = {"ochiai", "rare_first", "killers_first", "cap_150"}
+    for component in world.components():
+        if component["role"] == "operator" or component["name"] in wanted:
+            text = names["insert"](text, component)
     better, seed = task.evaluate([text, world.SEED])
     assert better.value > seed.value  # type: ignore[operator]
 
