@@ -4,9 +4,10 @@
     change:  diffs and now and then rewrites by a fast model 0.8 or a strong one 0.2; how the prompt opens is drawn, too
     instructions for the models are evolved as well, in an archive of their own
     stages:  what is not promising on the cheap tests does not get the expensive ones
-    place:   the best of each cell in each metric stays: several objectives at once
+    place:   the best of each cell of length and diversity
 
-The paper leaves numbers open; those of islands, grid and parents are OpenEvolve's. With `--model none` operators on
+Of the paper's mechanisms two are left out: several objectives kept at once, and a model's opinion as one of them. The
+paper leaves numbers open; those of islands, grid and parents are OpenEvolve's. With `--model none` operators on
 syntax trees take the models' place, and there is nobody to instruct. A second model is one more setting:
 `--model openai:FAST --set rollout.write.ensemble.models=openai:STRONG --set rollout.write.ensemble.shares=0.8,0.2`.
 """
