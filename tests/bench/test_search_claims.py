@@ -271,8 +271,8 @@ from evolvent.recipes.search.random_search import random_search
 from evolvent.search.parents import elite
 
 AT = {{"task": "{task}", "budget": "6 evaluations", "model": "none"}}
-mine = recipe(
-    "mine",
+climbing = recipe(
+    "climbing-again",
     random_search,
     put("propose.parent", elite),
     mechanism=claim("it varies the best", down("train.parent_rank", 0.05, "random-search"), **AT),
@@ -286,11 +286,11 @@ def test_a_claim_of_ones_own_file_is_measured_by_one_command(
     task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("mine.py").write_text(METHOD.format(task=task))
+    Path("climbing.py").write_text(METHOD.format(task=task))
     with pytest.raises(SystemExit) as end:
-        main(["claims", "mine.py:mine", "--jobs", "2", "--json"])
+        main(["claims", "climbing.py:climbing-again", "--jobs", "2", "--json"])
     assert end.value.code in (0, None)
-    data = json.loads(Path("evidence/mine.json").read_text())
+    data = json.loads(Path("evidence/climbing-again.json").read_text())
     assert data["world"] == "real"
     assert [c["kind"] for c in data["claims"]] == ["mechanism", "outcome"]
     assert data["claims"][0]["components"][0]["ours"] == [0.0] * len(data["claims"][0]["seeds"])
