@@ -17,6 +17,7 @@ import selectors
 import signal
 import socket
 import struct
+import subprocess
 import threading
 import time
 import weakref
@@ -44,6 +45,7 @@ PROTECTION = {
     "landlock": "each call has its own Landlock domain, without network and other files",
     "group": "nothing protects this machine from what runs: limits and a clean environment only",
 }
+SETTLE = 0.5  # seconds that a server, of which a call was lost, is given to end
 SLACK = 60.0  # seconds beyond its limit after which a call without an answer counts as lost
 SURROGATE = re.compile(rb"\\u[dD][89abAB]|\\u[dD][c-fC-F]")
 
@@ -129,9 +131,14 @@ class Flight:
     answer: bytearray = field(default_factory=bytearray)
     watch: Watch | None = None
 
+    @property
+    def begun(self) -> bool:
+        """Whether its keeper has told its number, which it does before it runs anything."""
+        return len(self.answer) >= 4
+
     def look(self) -> None:
         """Have the call ended if it uses more than it may."""
-        if self.watched and self.watch is None and len(self.answer) >= 4:
+        if self.watched and self.watch is None and self.begun:
             self.watch = Watch(struct.unpack(">I", self.answer[:4])[0], self.limits)
         end = self.watch.look() if self.watch else ""
         if end:
@@ -227,6 +234,7 @@ class Sandbox:
     ) -> None:
         waiting = list(reversed(range(len(frames))))
         flights: set[int] = set()
+        returned: set[int] = set()
         while len(outcomes) < len(frames):
             while waiting and len(flights) < self.workers:
                 index = waiting.pop()
@@ -246,7 +254,12 @@ class Sandbox:
                 outcome = self._proceed(flight, events, selector) if events else lost("it did not answer")
                 if outcome is None:
                     continue
-                outcomes[flight.index] = outcome
+                if outcome.status == "lost" and not flight.begun and flight.index not in returned:
+                    returned.add(flight.index)
+                    waiting.append(flight.index)
+                    self._settle()
+                else:
+                    outcomes[flight.index] = outcome
                 flights.discard(flight.index)
                 selector.unregister(flight.socket)
                 flight.socket.close()
@@ -299,6 +312,12 @@ class Sandbox:
             self._server, self._guard = server, weakref.finalize(self, server.stop)
             self.starts += 1
         return self._server
+
+    def _settle(self) -> None:
+        """Give a server that seems to be ending the time to end: until then it takes calls, and loses them."""
+        if self._server is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._server.process.wait(SETTLE)
 
     def _stop(self) -> None:
         if self._server is not None:

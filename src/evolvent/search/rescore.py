@@ -127,12 +127,8 @@ def anew(
 
 
 def evaluated(task: ProgramTask, programs: Sequence[str], names: Sequence[str]) -> Values:
-    """One new value of each program; what the sandbox lost is tried once more."""
-    found = task.evaluate(programs, [names] * len(programs))
-    for i, evaluation in enumerate(found):
-        if evaluation.status == "lost":
-            [found[i]] = task.evaluate([programs[i]], [names])
-    return [evaluation.value for evaluation in found]
+    """One new value of each program."""
+    return [evaluation.value for evaluation in task.evaluate(programs, [names] * len(programs))]
 
 
 def valid(values: Values) -> list[float]:
