@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import jinja2
 
 from evolvent.core.errors import UserError
 from evolvent.core.records import Message, Problem, Request, Trajectory
+from evolvent.core.role import Role
 from evolvent.core.step import Step
 from evolvent.rollout.sample import Sample
 
@@ -24,18 +25,10 @@ class Prompts:
 
     folder: str = ""
 
-    @cached_property
+    @property
     def templates(self) -> jinja2.Environment:
         """The prompts. `UserError` if the folder is not there."""
-        if self.folder and not Path(self.folder).is_dir():
-            raise UserError(f"rollout.prompts: there is no folder {self.folder}; make it, or leave it out")
-        return jinja2.Environment(
-            loader=jinja2.FileSystemLoader([*([self.folder] if self.folder else []), PROMPTS]),
-            undefined=jinja2.StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-            autoescape=False,  # prompts are no HTML
-        )
+        return templates(self.folder)
 
     def render(self, name: str, **values: Any) -> str:
         """The text of a prompt."""
@@ -55,12 +48,41 @@ class Prompts:
                 raise UserError(f"the prompt {name}.md cannot be read ({reason}); mend it, or leave it out") from None
 
 
+@lru_cache
+def templates(folder: str) -> jinja2.Environment:
+    """The prompts of a folder, and those of the package behind them; a file that is changed is read again."""
+    if folder and not Path(folder).is_dir():
+        raise UserError(f"rollout.prompts: there is no folder {folder}; make it, or leave it out")
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader([*([folder] if folder else []), PROMPTS]),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=False,  # prompts are no HTML
+    )
+
+
 def ask(prompts: Sequence[str], problem: Problem, s: Step, label: str, inner: Sample | None = None) -> list[Trajectory]:
-    """An answer of the role's model to each prompt, in their order. A prompt is a system message; the goal follows it.
+    """An answer of the role's model to each prompt, in their order; otherwise as `answers`."""
+    return answers([prompted(problem, text) for text in prompts], s, label, inner)
+
+
+def answers(
+    requests: Sequence[Request], s: Step, label: str, inner: Sample | None = None, role: Role | None = None
+) -> list[Trajectory]:
+    """An answer to each request for one, in their order, of the step's model or of another role's.
 
     `label` tells this asking from others of the step. A request that failed is a trajectory with an `error`.
     """
-    requests = [Request(problem, 1, memory=(Message("system", text),)) for text in prompts]
-    child = s.child(s.role, s.actors, label)
+    child = s.child(role or s.role, s.actors, label)
     child.controls = s.controls
-    return [g.trajectories[0] for g in (inner or Sample())(requests, child)]
+    found = [g.trajectories[0] for g in (inner or Sample())(requests, child)]
+    s.pending += child.pending
+    return found
+
+
+def prompted(problem: Problem, text: str, like: Request | None = None) -> Request:
+    """A request for one answer to a prompt: a system message, which the goal follows. What `like` uses and remembers
+    goes with it."""
+    memory, uses = (like.memory, like.uses) if like else ((), ())
+    return Request(problem, 1, memory=(Message("system", text), *memory), uses=uses)

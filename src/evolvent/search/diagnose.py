@@ -18,7 +18,7 @@ from evolvent.core.step import Step
 from evolvent.rollout.sample import Sample
 from evolvent.search.archive import archive_of
 from evolvent.search.asking import Prompts, ask
-from evolvent.search.loop import programs_of, seeds
+from evolvent.search.loop import given, programs_of
 from evolvent.search.selfmodify import Diagnosis, Editor, itself, refuse_fixed, weaknesses
 from evolvent.search.write import Job
 
@@ -53,10 +53,8 @@ class Diagnose:
         """A group for each request; those without a parent are the seed program, resumed ones stay as they are."""
         archive, groups, issues = archive_of(s.role), [], []
         for place, request in enumerate(requests):
-            groups.append(Group(request.problem, list(request.resume)))
-            if not request.uses and not request.resume:
-                groups[-1].trajectories += seeds(request, place, s)
-            elif not request.resume:
+            groups.append(Group(request.problem, given(request, place, s)))
+            if not groups[-1].trajectories:
                 for i in range(request.n):
                     parents = archive.named(request)
                     entry, names = self.diagnose(parents[0].evaluation, s.rng("diagnose", place, i))

@@ -19,7 +19,7 @@ from evolvent.core.records import Group, Request
 from evolvent.core.step import Step
 from evolvent.search.archive import archive_of
 from evolvent.search.candidate import Candidate
-from evolvent.search.loop import programs_of, seeds, written
+from evolvent.search.loop import given, programs_of, written
 from evolvent.search.normal import tree_hash
 from evolvent.search.novelty import forms
 from evolvent.search.nsga2 import tournaments
@@ -162,7 +162,7 @@ class GuidedRules(Guide):
     def __call__(self, requests: Sequence[Request], s: Step) -> list[Group]:
         """A group of one for each request for which something was to do; without a parent it is the seed program."""
         seen, repeats, taught = forms(archive_of(s.role)), 0, 0
-        groups = [Group(r.problem, seeds(r, i, s)) for i, r in enumerate(requests) if not r.uses]
+        groups = [Group(r.problem, made) for i, r in enumerate(requests) if (made := given(r, i, s))]
         plans = self.plans(requests, s)
         for plan in plans:
             (uid,) = identifiers(1, s.role.seed, *s.path, s.round, plan.place)

@@ -81,8 +81,11 @@ def programs_of(role: Role) -> ProgramTask:
     )
 
 
-def seeds(request: Request, place: int, s: Step) -> list[Trajectory]:
-    """What a request without a parent gets: the seed program."""
+def given(request: Request, place: int, s: Step) -> list[Trajectory]:
+    """What a request gets without anybody's writing: what it resumes, as it is; the seed program, where it has no
+    parent; else nothing."""
+    if request.resume or request.uses:
+        return list(request.resume)
     uids = identifiers(request.n, s.role.seed, *s.path, s.round, place)
     return [written(uid, request, programs_of(s.role).seed_program, "seed") for uid in uids]
 

@@ -16,7 +16,7 @@ from evolvent.core.step import Step
 from evolvent.search.archive import Archive, archive_of
 from evolvent.search.candidate import Candidate
 from evolvent.search.choice import Choice, outcomes
-from evolvent.search.loop import programs_of, seeds, written
+from evolvent.search.loop import given, programs_of, written
 from evolvent.search.normal import tree_hash
 from evolvent.search.novelty import Novelty, anything, forms
 from evolvent.search.variation.syntax import OPERATORS, mutate
@@ -59,13 +59,11 @@ class Mutate:
         before: set[str] = forms(archive)
         now: set[str] = set()  # of this step
         for place, request in enumerate(requests):
-            if request.resume:
-                groups.append(Group(request.problem, list(request.resume)))
+            made = given(request, place, s)
+            groups.append(Group(request.problem, made))
+            if made:
                 continue
-            if not request.uses:
-                groups.append(Group(request.problem, seeds(request, place, s)))
-                continue
-            made, parents = [], archive.named(request)
+            parents = archive.named(request)
             for i, uid in enumerate(identifiers(request.n, s.role.seed, *s.path, s.round, place)):
                 rng = s.rng("vary", place, i)
                 for _ in range(self.tries):
@@ -81,7 +79,6 @@ class Mutate:
                     repeats += 1
                 now.add(form)
                 made.append(written(uid, request, program, operator))
-            groups.append(Group(request.problem, made))
         s.log("repeats", repeats / max(1, sum(r.n for r in requests)))
         if self.novel is not anything:
             s.log("rejected", rejected)

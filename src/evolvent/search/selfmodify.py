@@ -19,7 +19,7 @@ from evolvent.core.step import Step
 from evolvent.guard.sandbox import Outcome
 from evolvent.search.archive import Archive, archive_of
 from evolvent.search.candidate import Candidate
-from evolvent.search.loop import programs_of, seeds, written
+from evolvent.search.loop import given, programs_of, written
 from evolvent.search.normal import tree_hash
 from evolvent.tasks.evaluation import INSTANCE, Evaluation
 
@@ -104,11 +104,8 @@ class SelfModify:
         assert change is not None
         groups, jobs, calls = [], [], []
         for place, request in enumerate(requests):
-            groups.append(Group(request.problem, list(request.resume)))
-            if request.resume:
-                continue
-            if not request.uses:
-                groups[-1].trajectories += seeds(request, place, s)
+            groups.append(Group(request.problem, given(request, place, s)))
+            if groups[-1].trajectories:
                 continue
             parent = archive.named(request)[0]
             for i, uid in enumerate(identifiers(request.n, s.role.seed, *s.path, s.round, place)):

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from evolvent.core.errors import UserError
-from evolvent.core.records import Group, Message, Request, Trajectory
+from evolvent.core.records import Group, Request, Trajectory
 from evolvent.core.step import Step
 from evolvent.engine.base import Actor, Engine, Sampling, Tree
 from evolvent.rollout.sample import Sample
 from evolvent.search.archive import archive_of
-from evolvent.search.asking import Prompts
+from evolvent.search.asking import Prompts, answers, prompted
 from evolvent.search.candidate import Candidate
 from evolvent.search.guided import Guide, Plan
-from evolvent.search.loop import seeds
+from evolvent.search.loop import given
 from evolvent.search.objectives import named
 from evolvent.search.segments import differing, segments, with_segment
 from evolvent.search.variation.blocks import MARK
@@ -76,7 +76,7 @@ class GuidedWrite(Guide):
 
     def __call__(self, requests: Sequence[Request], s: Step) -> list[Group]:
         """A group of one for each request for which something was to do; without a parent it is the seed program."""
-        groups = [Group(r.problem, seeds(r, i, s)) for i, r in enumerate(requests) if not r.uses]
+        groups = [Group(r.problem, made) for i, r in enumerate(requests) if (made := given(r, i, s))]
         children = [Child(plan, plan.parent.text) for plan in self.plans(requests, s)]
         self.asked = self.unusable = 0
         seed = archive_of(s.role).history[0] if children else None
@@ -118,18 +118,16 @@ class GuidedWrite(Guide):
         for temperature in sorted({job.gene["temperature"] for job in jobs}):
             asks = [job for job in jobs if job.gene["temperature"] == temperature]
             role = s.role if self.top_p == 1 else replace(s.role, engine=Nucleus(s.role.engine, self.top_p))
-            inner = s.child(role, s.actors, f"{label}-{s.round}-{temperature}")
-            inner.controls = s.controls
-            found = replace(self.inner, temperature=temperature)([self._request(job) for job in asks], inner)
-            s.pending += inner.pending
+            inner = replace(self.inner, temperature=temperature)
+            found = answers([self._request(job) for job in asks], s, f"{label}-{s.round}-{temperature}", inner, role)
             self.asked += len(found)
-            for job, group in zip(asks, found, strict=True):
-                job.child.answer = group.trajectories[0]
+            for job, t in zip(asks, found, strict=True):
+                job.child.answer = t
 
     def _request(self, job: Job) -> Request:
         text = Prompts(self.prompts).render(f"guided/{job.template}", **job.shown, error=job.error)
-        request = job.child.plan.request
-        return Request(request.problem, 1, memory=(Message("system", text),), uses=job.child.plan.uses)
+        plan = job.child.plan
+        return replace(prompted(plan.request.problem, text), uses=plan.uses)
 
     def _place(self, child: Child, rng: np.random.Generator) -> tuple[int, dict[str, Any]]:
         """A segment of a child, and what prompts show of it."""

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from evolvent.core.errors import UserError, unknown
-from evolvent.core.records import Group, Message, Request, Trajectory
+from evolvent.core.records import Group, Request, Trajectory
 from evolvent.core.step import Step
 from evolvent.rollout.sample import Sample
 from evolvent.search.archive import archive_of
-from evolvent.search.asking import Prompts
+from evolvent.search.asking import Prompts, answers, prompted
 from evolvent.search.candidate import Candidate
 from evolvent.search.ensemble import Ensemble
-from evolvent.search.loop import seeds
+from evolvent.search.loop import given
 from evolvent.search.novelty import Novelty, anything
 from evolvent.search.variation.blocks import MARK
 from evolvent.search.variation.edits import EditError, apply, parse_diff, rewrite, within
@@ -72,13 +72,9 @@ class Write:
         groups: list[Group] = []
         jobs: list[Job] = []
         for place, request in enumerate(requests):
-            if request.resume:
-                groups.append(Group(request.problem, list(request.resume)))
+            groups.append(Group(request.problem, given(request, place, s)))
+            if groups[-1].trajectories:
                 continue
-            if not request.uses:
-                groups.append(Group(request.problem, seeds(request, place, s)))
-                continue
-            groups.append(Group(request.problem, []))
             parents = archive.named(request)
             for i in range(request.n):
                 kind, model = self._kind(parents, s.rng("kind", place, i)), self.ensemble.pick(s.rng("model", place, i))
@@ -114,10 +110,8 @@ class Write:
         return "rewrite" if kind == "cross" and len(parents) < 2 else kind
 
     def _ask(self, jobs: Sequence[Job], model: str, attempt: int, s: Step) -> list[Trajectory]:
-        """One answer of a model for each job, in their order. A prompt is a system message; the goal follows it."""
+        """One answer of a model for each job, in their order."""
         role = self.ensemble.roles[model]
-        inner = s.child(role, s.actors, f"write-{s.round}-{attempt}" + f"-{model}" * (role is not s.role))
-        inner.controls = s.controls
         asks, wording = [], Prompts(self.prompts)
         for job in jobs:
             parent, *others = job.parents
@@ -125,11 +119,9 @@ class Write:
             text = wording.render(
                 job.kind, parent=parent, others=others, marked=marked, error=job.error, opening=job.opening
             )
-            memory = (Message("system", text), *job.request.memory)
-            asks.append(Request(job.request.problem, 1, memory=memory, uses=job.request.uses))
-        answers = [g.trajectories[0] for g in self.inner(asks, inner)]
-        s.pending += inner.pending
-        return answers
+            asks.append(prompted(job.request.problem, text, job.request))
+        label = f"write-{s.round}-{attempt}" + f"-{model}" * (role is not s.role)
+        return answers(asks, s, label, self.inner, role)
 
 
 @dataclass
