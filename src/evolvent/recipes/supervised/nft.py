@@ -11,15 +11,17 @@ the gradient. Problems that are always or never solved are dropped. On fresh sam
 answers, 16 updates a step. `rft` is the same without wrong answers. (The released code also caps log rho at 10.)
 """
 
+from typing import Any
+
 from evolvent.core.claim import claim, up
 from evolvent.core.recipe import put, recipe
 from evolvent.learn.negative import RatedCredit, failures, negative_aware
 from evolvent.learn.objective import constant_length
 from evolvent.recipes.policy_gradient.grpo import grpo
 
-SAME = {"learn.minibatches": 4, "learn.weight_decay": 0.0, "propose.n": 16, "propose.problems": 32}
+SAME = {"learn.minibatches": 4, "learn.weight_decay": 0.0, "propose.n": 16, "propose.problems": 64}
 GRPO = {"grpo": {"learn.aggregate": "constant_length"}}
-TASK = "countdown"
+REGIME: dict[str, Any] = {"task": "countdown", "budget": "40 steps", "common": SAME, "evals": 5, "problems": 3000}
 
 nft = recipe(
     "nft",
@@ -38,17 +40,13 @@ nft = recipe(
     mechanism=claim(
         "Wrong answers lose more log-probability over a step than where right answers alone are learned.",
         up("train.learn/unlearned", 0.003, "rft"),
-        task=TASK,
-        budget="60 steps",
-        common=SAME,
+        **REGIME,
     ),
     outcome=claim(
         "Accuracy is higher than with right answers alone, and not lower than GRPO's.",
         up("test.sampled", 0.01, "rft"),
         up("test.sampled", 0.025, "grpo", kind="non-inferiority"),
-        task=TASK,
-        budget="60 steps",
-        common=SAME,
         arms=GRPO,
+        **REGIME,
     ),
 )
