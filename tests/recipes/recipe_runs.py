@@ -57,6 +57,7 @@ TASKS = {
     "latr": "arith:1x1,1x1-chain",
     "dgm": "program:repair:10",
     "hgm": "program:repair:10",
+    "gepa": "program:regret:10",
 }
 
 

@@ -25,6 +25,11 @@ def keep_all(candidate: Candidate, members: list[Candidate]) -> list[Candidate]:
     return [*members, candidate] if candidate.valid else members
 
 
+def complete(candidate: Candidate, members: list[Candidate]) -> list[Candidate]:
+    """Everybody who is valid and was evaluated on everything (GEPA, arXiv 2507.19457: who was accepted)."""
+    return keep_all(candidate, members) if candidate.evaluation.complete else members
+
+
 def top(candidate: Candidate, members: list[Candidate], *, size: int = 40) -> list[Candidate]:
     """The best `size`; of equals those who came first. In the order in which they were made."""
     if not candidate.valid:

@@ -200,6 +200,11 @@ def instance_pareto(pool: Pool, rng: np.random.Generator) -> Candidate:
     the only instance. Dominated is who has a rival at least as good in all instances and better in one; the published
     code also drops, from the worst mean up, who shares each instance where it is best with another one that is left.
     """
+    return drawn(pool, pareto_weights(pool), rng)
+
+
+def pareto_weights(pool: Pool) -> Float[np.ndarray, " members"]:
+    """In how many instances each member is best; 0 for whom another one dominates."""
     scores = instance_scores(pool)
     best = np.isfinite(scores) & (scores == scores.max(axis=0))
     front = np.flatnonzero(best.any(axis=1))  # who is nowhere best is not drawn, and need not be looked at
@@ -207,7 +212,12 @@ def instance_pareto(pool: Pool, rng: np.random.Generator) -> Candidate:
     dominated = np.array([((rivals >= row).all(axis=1) & (rivals > row).any(axis=1)).any() for row in rivals])
     weights = np.zeros(len(scores))
     weights[front] = np.where(dominated, 0, best[front].sum(axis=1))
-    return drawn(pool, weights, rng)
+    return weights
+
+
+def pareto_front(pool: Pool) -> list[Candidate]:
+    """The members that `instance_pareto` may draw."""
+    return [pool.members[i] for i in np.flatnonzero(pareto_weights(pool))]
 
 
 def instance_scores(pool: Pool) -> Float[np.ndarray, "members instances"]:
