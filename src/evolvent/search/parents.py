@@ -217,7 +217,7 @@ def pareto_weights(pool: Pool) -> Float[np.ndarray, " members"]:
 
 def pareto_front(pool: Pool) -> list[Candidate]:
     """The members that `instance_pareto` may draw."""
-    return [pool.members[i] for i in np.flatnonzero(pareto_weights(pool))]
+    return [pool.members[i] for i in np.flatnonzero(pareto_weights(pool)).tolist()]
 
 
 def instance_scores(pool: Pool) -> Float[np.ndarray, "members instances"]:
