@@ -29,6 +29,7 @@ from evolvent.rollout.prune import Prune
 from evolvent.run.assemble import Assembled, assemble
 from evolvent.run.spec import RunSpec
 from evolvent.search.guided import Generations
+from evolvent.search.ideas import Epochs
 from evolvent.search.instructions import Instructions
 from evolvent.search.loop import Parents
 from evolvent.search.scratchpad import Scratchpad
@@ -48,6 +49,7 @@ PROFILES["short"] = {
     Scratchpad: {"every": 3},
     Instructions: {"every": 3},
     Generations: {"start": 3, "children": 4},
+    Epochs: {"children": 4},
 }
 PROGRAMS = "program:circle-packing:4"  # for recipes that search
 WRITTEN = "program:landscape"  # where a simulated model writes the programs

@@ -79,11 +79,7 @@ def test_epochs_without_a_model(tmp_path: Path) -> None:
     for step, children in sorted(by_step(found).items()):
         if step == 0:
             continue
-        good = {
-            uid
-            for uid, c in found.items()
-            if 0 < c["step"] < step and (c["evaluation"]["value"] or -9) > base
-        }
+        good = {uid for uid, c in found.items() if 0 < c["step"] < step and (c["evaluation"]["value"] or -9) > base}
         count = round([0, 0.5, 0.6, 0.6, 0.7, 0.7, 0.8][step - 1] * 8) if good else 0
         built = [c for c in children if list(c["parents"]) != [0]]
         assert len(children) == 8

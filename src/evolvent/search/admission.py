@@ -37,6 +37,11 @@ def top(candidate: Candidate, members: list[Candidate], *, size: int = 40) -> li
     return sorted(ranked([*members, candidate])[:size], key=lambda c: c.uid)
 
 
+def improved(candidate: Candidate, members: list[Candidate]) -> list[Candidate]:
+    """One member: the candidate, if it is better than the one before, or there was none (arXiv 2605.05724)."""
+    return [candidate] if candidate.valid and all(candidate.merit > c.merit for c in members) else members
+
+
 def crowding(candidate: Candidate, members: list[Candidate], *, size: int = 40) -> list[Candidate]:
     """Once there are `size` members, a newcomer takes the place of the most similar one, if it is strictly better.
 

@@ -14,12 +14,12 @@ from evolvent.tasks.evaluation import Evaluation, invalid
 
 @dataclass
 class Gates:
-    """Around a judge: a valid candidate whose `value`, or any other metric, is below `least` or above `most` becomes one
-    that is not valid, of the given `status`; it has no reward, and its metrics stay for the record.
+    """Around a judge: a valid candidate whose `value`, or any other metric, is below `least` or above `most` becomes
+    one that is not valid, of the given `status`; it has no reward, and its metrics stay for the record.
 
-    `--set judge.gates.most.value=0.99` drops what is too good to be true, `judge.gates.most.parameters=5000` what is too
-    large. Without bounds nothing happens; a metric that the candidate has not got has no bounds. Metric: `gated`, how
-    many of the step were stopped.
+    `--set judge.gates.most.value=0.99` drops what is too good to be true, `judge.gates.most.parameters=5000` what is
+    too large. Without bounds nothing happens; a metric that the candidate has not got has no bounds. Metric: `gated`,
+    how many of the step were stopped.
     """
 
     inner: Any
@@ -37,7 +37,7 @@ class Gates:
                 metrics = {**found.metrics, "value": found.value}
                 t.info["evaluation"] = replace(invalid(reason, self.status), metrics=metrics, complete=found.complete)
                 t.rewards.pop("value", None)
-                stopped += 1
+            stopped += t.info["evaluation"].status == self.status  # also one that was stopped when it was tried before
         s.log("gated", stopped)
 
     def breach(self, found: Evaluation) -> str:

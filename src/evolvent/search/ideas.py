@@ -42,8 +42,8 @@ class Idea(NamedTuple):
 
 
 def ideas_of(history: Sequence[Candidate]) -> list[Idea]:
-    """All ideas in the order in which they came up, each once, with the best of its executions; without the seed program
-    and what a gate has stopped. Ideas are the same if their words are, or without words their changes of the seed."""
+    """All ideas in the order in which they came up, each once, with the best of its executions; without the seed
+    program and what a gate has stopped. Ideas are the same if their words are, or without words their changes."""
     found: dict[Any, Idea] = {}
     for c in history:
         if not c.parents or c.evaluation.status in DROPPED:

@@ -6,10 +6,10 @@
     execution   a diff of the seed program, up to 10 tries until one applies; an idea counts once, with its best result
     guard       results outside of the plausible range are dropped: judge.gates.most.value=0.99
 
-arXiv 2601.14525, its evolutionary search; 80 or 200 ideas an epoch there, 10 epochs. Without a model an idea is a change
-of the seed program, varied by operators on syntax trees; what is too similar to ideas that are known is varied anew. The
-plausible range is the user's to say, and open without. The paper's other half, policy gradients for the model that has
-the ideas, is left out.
+arXiv 2601.14525, its evolutionary search; 80 or 200 ideas an epoch there, 10 epochs. Without a model an idea is a
+change of the seed program, varied by operators on syntax trees; what is too similar to ideas that are known is varied
+anew. The plausible range is the user's to say, and open without. The paper's other half, policy gradients for the model
+that has the ideas, is left out.
 """
 
 from evolvent.core.recipe import put, recipe, wrap
