@@ -31,6 +31,7 @@ from evolvent.run.spec import RunSpec
 from evolvent.search.guided import Generations
 from evolvent.search.ideas import Epochs
 from evolvent.search.instructions import Instructions
+from evolvent.search.launches import TwoLoops
 from evolvent.search.loop import Parents
 from evolvent.search.scratchpad import Scratchpad
 
@@ -50,6 +51,7 @@ PROFILES["short"] = {
     Instructions: {"every": 3},
     Generations: {"start": 3, "children": 4},
     Epochs: {"children": 4},
+    TwoLoops: {"children": 3, "delay": 0, "slots": 3, "guard": 1.0},
 }
 PROGRAMS = "program:circle-packing:4"  # for recipes that search
 WRITTEN = "program:landscape"  # where a simulated model writes the programs
@@ -60,6 +62,7 @@ TASKS = {
     "dgm": "program:repair:10",
     "hgm": "program:repair:10",
     "gepa": "program:regret:10",
+    "self-evolving-recsys": "program:digits-live",
 }
 
 

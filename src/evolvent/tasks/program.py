@@ -50,6 +50,7 @@ class World:
     logs      what a program makes of instances, for a diagnosis: its text, names -> a call that gives a list of dicts
     instances what a value is the mean over, by split; none: the world is one whole, and names are always empty
     stages    groups of names, the cheapest first, for recipes that stop early with what is bad
+    proxies   cheap instances that are no part of the value, for recipes that look at these first; the usual one first
     components  statements and expressions that operators may build from
     preload   modules that the sandbox has ready
     known     best known values: (value, who, when)
@@ -62,6 +63,7 @@ class World:
     judge: Callable[[Any, Sequence[str]], Evaluation]
     instances: Mapping[Split, tuple[str, ...]] = field(default_factory=dict)
     stages: tuple[tuple[str, ...], ...] = ()
+    proxies: tuple[str, ...] = ()
     limits: Limits = field(default_factory=Limits)
     components: tuple[str, ...] = ()
     preload: tuple[str, ...] = ("numpy",)

@@ -10,5 +10,6 @@ WORLDS = {  # name -> `world(size)`; sizes to try
     "landscape": ("evolvent.tasks.worlds.landscape:world", "kind=nk,k=2"),  # simulated
     "regret": ("evolvent.tasks.worlds.regret:world", "100, 1000"),
     "digits": ("evolvent.tasks.worlds.digits:world", ""),
+    "digits-live": ("evolvent.tasks.worlds.digits_live:world", ""),
     "repair": ("evolvent.tasks.worlds.repair.world:world", "60"),
 }
