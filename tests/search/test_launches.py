@@ -73,7 +73,7 @@ def test_candidates_are_tested_late_and_launched_when_better(sandboxed: str) -> 
             assert len([n for n in archive.history[uid].evaluation.metrics if n.startswith("instance/")]) in (1, 3)
 
 
-def tested(aligned: bool) -> list[Candidate]:
+def history_of(aligned: bool) -> list[Candidate]:
     made = [Candidate(0, {"program": ""}, Evaluation(0.5, {"instance/x": 0.5}))]
     for i in range(1, 8):
         value = (i if aligned else 8 - i) / 10
@@ -98,7 +98,7 @@ def test_a_proxy_that_misleads_is_given_up(
     made = assemble(spec(propose__drop=drop))
     loops = ready(made)
     (s,) = steps(made.system, 1)
-    history = tested(aligned)
+    history = history_of(aligned)
     loops.ended = [[c.uid, "no gain"] for c in history[1:6]]
     loops._gauge(history, proxies, s)
     assert loops.place == 0  # five are not enough

@@ -172,7 +172,7 @@ class TwoLoops:
         """The alignment, and what follows where it is lost."""
         if not proxies:
             return
-        name = PROXY + self.proxy(proxies)
+        name, least = PROXY + self.proxy(proxies), self.aligned
         whole = [history[uid] for uid, _ in self.ended[self.since :]]
         pairs = [
             (c.evaluation.metrics[name], c.value)
@@ -183,7 +183,7 @@ class TwoLoops:
         if rho is None:
             return
         s.log("alignment", rho)
-        if self.drop == "ignore" or self.place < 0 or len(pairs) < self.enough or rho >= self.aligned:
+        if self.drop == "ignore" or self.place < 0 or len(pairs) < self.enough or rho >= least:
             return
         self.since = len(self.ended)
         more = self.drop == "switch" and self.place + 1 < len(proxies)
@@ -247,7 +247,7 @@ def loops_of(role: Role) -> TwoLoops:
 @dataclass
 class OnProxy:
     """Around a roll-out: new candidates are evaluated on the proxy in use; with a model each is asked for in one of
-    the `personas`, which look at optimisation, architecture and rewards, and reads the journal: the last `journal`
+    the `personas`, which look at optimisation, architecture and rewards, and reads the journal: the last `recent`
     candidates with hypothesis, edit, proxy and what the outer loop found, failures included; 0 leaves it out.
 
     prompts  folder with a `journal.md` of your own
@@ -255,7 +255,7 @@ class OnProxy:
 
     inner: Any
     personas: tuple[str, ...] = PERSONAS
-    journal: int = 20
+    recent: int = 20
     prompts: str = ""
 
     def __call__(self, requests: Sequence[Request], s: Step) -> list[Group]:
@@ -281,7 +281,7 @@ class OnProxy:
 
     def _told(self, persona: str, history: Sequence[Candidate], loops: TwoLoops) -> Message:
         ends = dict(loops.ended)
-        shown = [c for c in history if c.parents][-self.journal :] if self.journal else []
+        shown = [c for c in history if c.parents][-self.recent :] if self.recent else []
         rows = [
             (c, "\n".join(sorted(change(history[c.parents[0]].text, c.text), reverse=True)), ends.get(c.uid, ""))
             for c in shown
@@ -291,6 +291,6 @@ class OnProxy:
 
     def check(self, system: object) -> None:
         """Somebody to ask, and a prompt that can be read."""
-        if not self.personas or self.journal < 0:
-            raise UserError("rollout.onproxy.personas must name at least one, and .journal be at least 0")
+        if not self.personas or self.recent < 0:
+            raise UserError("rollout.on_proxy.personas must name at least one, and .recent be at least 0")
         Prompts(self.prompts).check(("journal",))

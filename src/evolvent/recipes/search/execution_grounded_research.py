@@ -12,10 +12,14 @@ anew. The plausible range is the user's to say, and open without. The paper's ot
 that has the ideas, is left out.
 """
 
+from evolvent.core.claim import claim, up
 from evolvent.core.recipe import put, recipe, wrap
 from evolvent.recipes.search.random_search import random_search
 from evolvent.search.gates import Gates
 from evolvent.search.ideas import Epochs, IdeaRules
+
+DIGITS = {"task": "program:digits", "budget": "243 evaluations", "model": "none"}  # the seed program, 10 epochs of 8
+ARMS = {"anything": {"recipe": "execution-grounded-research", "rollout.mutate.alike": 2.0}}
 
 execution_grounded_research = recipe(
     "execution-grounded-research",
@@ -27,4 +31,15 @@ execution_grounded_research = recipe(
     wrap("judge", Gates),
     title="Towards Execution-Grounded Automated AI Research",
     paper="arXiv 2601.14525",
+    mechanism=claim(
+        "Exploring ideas are further from those that were tried than ideas drawn without looking at these.",
+        up("train.apart", 0.05, "anything"),
+        arms=ARMS,
+        **DIGITS,
+    ),
+    outcome=claim(
+        "Ten epochs end with a better classifier than as many independent ideas.",
+        up("final.rescored", 0.01, "iid-sampling"),
+        **DIGITS,
+    ),
 )
