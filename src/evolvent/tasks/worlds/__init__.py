@@ -12,4 +12,5 @@ WORLDS = {  # name -> `world(size)`; sizes to try
     "digits": ("evolvent.tasks.worlds.digits:world", ""),
     "digits-live": ("evolvent.tasks.worlds.digits_live:world", ""),
     "repair": ("evolvent.tasks.worlds.repair.world:world", "60"),
+    "patches": ("evolvent.tasks.worlds.repair.patches:task", "40, gate-20"),
 }
