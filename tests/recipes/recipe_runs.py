@@ -28,6 +28,7 @@ from evolvent.recipes.profiles import PROFILES
 from evolvent.rollout.prune import Prune
 from evolvent.run.assemble import Assembled, assemble
 from evolvent.run.spec import RunSpec
+from evolvent.search.attempts.waves import Waves
 from evolvent.search.guided import Generations
 from evolvent.search.ideas import Epochs
 from evolvent.search.instructions import Instructions
@@ -52,6 +53,7 @@ PROFILES["short"] = {
     Generations: {"start": 3, "children": 4},
     Epochs: {"children": 4},
     TwoLoops: {"children": 3, "delay": 0, "slots": 3, "guard": 1.0},
+    Waves: {"n": 3, "keep": 2},
 }
 PROGRAMS = "program:circle-packing:4"  # for recipes that search
 WRITTEN = "program:landscape"  # where a simulated model writes the programs
@@ -63,6 +65,8 @@ TASKS = {
     "hgm": "program:repair:10",
     "gepa": "program:regret:10",
     "self-evolving-recsys": "program:digits-live",
+    "se-agent": "program:patches:3",
+    "rtv-pdr": "program:patches:3",
 }
 
 

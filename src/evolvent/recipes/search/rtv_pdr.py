@@ -12,12 +12,14 @@ votes are simulated (`search.attempts.tournament`), so that evidence of it is of
 
 from evolvent.core.recipe import put, recipe
 from evolvent.recipes.search.se_agent import se_agent
+from evolvent.search.attempts.tournament import Tournament
 from evolvent.search.attempts.waves import Waves
 
 rtv_pdr = recipe(
     "rtv-pdr",
     se_agent,
     put("propose", Waves),
+    put("propose.tournament", Tournament),
     title="Scaling Test-Time Compute for Agentic Coding",
     paper="arXiv 2604.16529",
 )

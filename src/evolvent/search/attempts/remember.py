@@ -91,5 +91,3 @@ def readable(operator: str, pool: Sequence[Summary]) -> list[Summary]:
 def toolbox(role: Role) -> Toolbox:
     """What the scripted agent draws from."""
     return next(part for part in role.parts.values() if isinstance(part, Scripted)).box
-
-

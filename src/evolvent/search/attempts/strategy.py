@@ -56,7 +56,11 @@ class Toolbox:
         return Strategy(self.some(self.operators, rng, weights), one(ENTRIES, rng), one(ORDERS, rng))
 
     def some(
-        self, names: Sequence[str], rng: np.random.Generator, weights: np.ndarray | None = None, count: int | None = None
+        self,
+        names: Sequence[str],
+        rng: np.random.Generator,
+        weights: np.ndarray | None = None,
+        count: int | None = None,
     ) -> tuple[str, ...]:
         """Up to `count` different names (as many as an attempt has), evenly or by weights."""
         size = min(self.each if count is None else count, len(names))

@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -44,6 +45,7 @@ class Tournament:
     votes: int = 8
     accuracy: float = 0.65
     prompts: str = ""
+    simulated: ClassVar = True  # without a model, as claims are measured
 
     def setup(self, role: Role) -> None:
         """Settings in range, a prompt that can be read."""
@@ -94,7 +96,7 @@ class Tournament:
     ) -> list[list[int]]:
         """Of each group the places that were voted for; votes that cannot be read are none."""
         if isinstance(s.role.policy, AbsentPolicy):
-            return [self.simulated(pool, group, rng) for group in groups]
+            return [self.noisy(pool, group, rng) for group in groups]
         texts = [Prompts(self.prompts).render(PROMPT, shown=[pool[i] for i in group]) for group in groups]
         answers = asked([text for text in texts for _ in range(self.votes)], problem, s, f"vote-{label}")
         ballots = []
@@ -104,7 +106,7 @@ class Tournament:
             ballots.append([group[n - 1] for n in numbers if n])
         return ballots
 
-    def simulated(self, pool: Sequence[Summary], group: Sequence[int], rng: np.random.Generator) -> list[int]:
+    def noisy(self, pool: Sequence[Summary], group: Sequence[int], rng: np.random.Generator) -> list[int]:
         """Votes of a judge that is wrong now and then."""
         most = max(pool[i].passed for i in group)
         p = np.array([self.accuracy if pool[i].passed == most else 1 - self.accuracy for i in group])

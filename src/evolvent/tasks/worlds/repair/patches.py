@@ -42,8 +42,8 @@ Visible tests (arguments, and what has to come back or be raised):
 
 {examples}
 
-Other tests decide in the end. Find the fault and change as little as possible. Answer with the whole program in one block
-between ```python and ```. You are told which visible tests fail then, and may hand in another one."""
+Other tests decide in the end. Find the fault and change as little as possible. Answer with the whole program in one
+block between ```python and ```. You are told which visible tests fail then, and may hand in another one."""
 
 
 def tools() -> dict[str, str]:
@@ -112,9 +112,7 @@ def call(text: str, names: Sequence[str]) -> Call:
 def judge(value: Any, names: Sequence[str]) -> Evaluation:
     """The share of instances whose patch passes."""
     rows = value if isinstance(value, list) and len(value) == len(names) else [None] * len(names)
-    return over_instances(
-        {name: float(passes(given, tests_of(name))) for name, given in zip(names, rows, strict=True)}
-    )
+    return over_instances({name: float(passes(given, tests_of(name))) for name, given in zip(names, rows, strict=True)})
 
 
 class Patches(ProgramTask):
@@ -130,10 +128,10 @@ class Patches(ProgramTask):
     def problem(self, name: str) -> Problem:
         """A bug, as whoever repairs it sees it."""
         it = bug(name)
-        rows = [
-            f"{json.dumps(e['arguments'])[1:-1]} -> {json.dumps(e['gives']) if 'gives' in e else 'raises ' + e['raises']}"
-            for e in it["examples"]
-        ]
+        rows = []
+        for e in it["examples"]:
+            wanted = json.dumps(e["gives"]) if "gives" in e else f"raises {e['raises']}"
+            rows.append(f"{json.dumps(e['arguments'])[1:-1]} -> {wanted}")
         told = TOLD.format(function=it["function"], source=it["source"].rstrip(), examples="\n".join(rows))
         return Problem(key_of("patches", name), one_user(told), {"bug": name}, it["function"], self.name)
 
@@ -151,16 +149,20 @@ class Patches(ProgramTask):
         """Which visible tests patches (bug, program) pass. `VerifierError` where the sandbox itself failed."""
         if not rows:
             return []
-        [outcome] = self.sandbox.run([trial([(SHOWN + name, text) for name, text in rows])], self.world.limits)
-        self.cpu_seconds += outcome.cpu
+        tests = trial([(SHOWN + name, text) for name, text in rows])
+        for _ in range(2):  # the sandbox may have been ended from outside
+            [outcome] = self.sandbox.run([tests], self.world.limits)
+            self.cpu_seconds += outcome.cpu
+            if outcome.status != "lost":
+                break
         if outcome.status == "lost":
             raise VerifierError(outcome.error)
         given = outcome.value if isinstance(outcome.value, list) and len(outcome.value) == len(rows) else []
         found = []
         for i, (name, _) in enumerate(rows):
-            tests = tests_of(SHOWN + name)
-            mine = given[i] if given and isinstance(given[i], list) and len(given[i]) == len(tests) else []
-            found.append([passes([g], [t]) for g, t in zip(mine, tests, strict=True)] if mine else [False] * len(tests))
+            asked = tests_of(SHOWN + name)
+            mine = given[i] if given and isinstance(given[i], list) and len(given[i]) == len(asked) else []
+            found.append([passes([g], [t]) for g, t in zip(mine, asked, strict=True)] if mine else [False] * len(asked))
         return found
 
     def episode(self, problem: Problem) -> Attempting | None:

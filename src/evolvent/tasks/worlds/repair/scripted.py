@@ -28,7 +28,7 @@ Patch = tuple[int, str, str]  # line, program, operator
 
 def failing(traces: list[tuple[bool, list[int]]], last: int) -> Weights:
     """Lines that the first failing test executes."""
-    return next(({line: 1.0 for line in lines} for passed, lines in traces if not passed), {})
+    return next((dict.fromkeys(lines, 1.0) for passed, lines in traces if not passed), {})
 
 
 def ochiai(traces: list[tuple[bool, list[int]]], last: int) -> Weights:
