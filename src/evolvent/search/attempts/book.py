@@ -42,7 +42,8 @@ class Book(Archive):
             parents, uid = (latest.uid,), len(self.history)
             evaluation = over_instances(values)
             self._add(Candidate(uid, {PROGRAM: book(texts)}, evaluation, parents, summary.operator, s.t, notes=notes))
-        s.log("best", self.history[-1].value)
+        if (best := self.best) is not None:
+            s.log("best", best.value)
         return []
 
     def _add(self, made: Candidate) -> None:

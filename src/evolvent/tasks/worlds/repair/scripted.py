@@ -146,4 +146,4 @@ def attempt(bug: dict[str, Any], strategy: dict[str, Any], runs: int, seed: str)
 
 def attempts(jobs: list[list[Any]], runs: int, seconds: float) -> list[dict[str, Any]]:
     """Attempts [bug, strategy, seed], each in a process of its own."""
-    return [apart(lambda job=job: attempt(job[0], job[1], runs, job[2]), seconds) for job in jobs]  # type: ignore[misc]
+    return [apart(lambda job=job: attempt(job[0], job[1], runs, job[2]), seconds) for job in jobs]
