@@ -29,11 +29,13 @@ from evolvent.rollout.prune import Prune
 from evolvent.run.assemble import Assembled, assemble
 from evolvent.run.spec import RunSpec
 from evolvent.search.attempts.waves import Waves
+from evolvent.search.edit import Edit
 from evolvent.search.guided import Generations
 from evolvent.search.ideas import Epochs
 from evolvent.search.instructions import Instructions
 from evolvent.search.launches import TwoLoops
 from evolvent.search.loop import Parents
+from evolvent.search.reinforce import Families, Reinforce
 from evolvent.search.scratchpad import Scratchpad
 
 TASK = "arith:1x1"
@@ -54,6 +56,9 @@ PROFILES["short"] = {
     Epochs: {"children": 4},
     TwoLoops: {"children": 3, "delay": 0, "slots": 3, "guard": 1.0},
     Waves: {"n": 3, "keep": 2},
+    Families: {"children": 2, "n": 4},
+    Edit: {"warmup": 20, "batch": 16},
+    Reinforce: {"lr": 3e-3},
 }
 PROGRAMS = "program:circle-packing:4"  # for recipes that search
 WRITTEN = "program:landscape"  # where a simulated model writes the programs
@@ -75,11 +80,13 @@ def searches(composition: str) -> bool:
     return composition in REGISTRY and REGISTRY[composition].family == "search"
 
 
-def build(composition: str, task: str = "", seed: int = 0, **settings: Any) -> Assembled:
-    """A system of small steps. Settings are paths with `__` for the dot: learn__lr=1e-3."""
-    model = "none" if searches(composition) else small_model()
+def build(composition: str, task: str = "", seed: int = 0, model: str = "", **settings: Any) -> Assembled:
+    """A system of small steps. Settings are paths with `__` for the dot: learn__lr=1e-3. A search has no model, unless
+    it trains one."""
+    rules = searches(composition) and not learners(REGISTRY[composition])
+    model = model or ("none" if rules else small_model())
     if searches(composition):
-        task, model = (task, "simulated") if task == WRITTEN else (TASKS.get(composition, PROGRAMS), "none")
+        task, model = (task, "simulated") if task == WRITTEN else (TASKS.get(composition, PROGRAMS), model)
         try:
             available()
         except UserError as reason:
