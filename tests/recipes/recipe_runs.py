@@ -57,7 +57,7 @@ PROFILES["short"] = {
     TwoLoops: {"children": 3, "delay": 0, "slots": 3, "guard": 1.0},
     Waves: {"n": 3, "keep": 2},
     Families: {"children": 2, "n": 4},
-    Edit: {"warmup": 20, "batch": 16},
+    Edit: {"warmup": 100, "batch": 16, "rate": 1e-2},
     Reinforce: {"lr": 3e-3},
 }
 PROGRAMS = "program:circle-packing:4"  # for recipes that search

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -33,6 +32,13 @@ LARGEST = 24  # statements of such a program
 
 
 @dataclass
+class Short(Sample):
+    """`Sample`, with room for four edits."""
+
+    max_tokens: int | None = 13
+
+
+@dataclass
 class Edit:
     """Roll out: the policy writes edits in the language of `search.variation.language`, `n` of each parent.
 
@@ -41,15 +47,13 @@ class Edit:
     step they imitate `warmup` batches of `batch` random edits of random programs, which are not evaluated. A policy
     that did so writes edits that can mostly be applied, and none of them rather than another.
 
-    max_tokens  that an answer may have, some four edits
-    rate        learning rate of the warm-up, by AdamW, falling to 0
+    rate  learning rate of the warm-up, by AdamW, falling to 0
     """
 
-    warmup: int = 150
-    batch: int = 32
+    warmup: int = 120
+    batch: int = 16
     rate: float = 3e-3
-    max_tokens: int = 13
-    inner: Any = Sample
+    inner: Any = Short
 
     def setup(self, role: Role) -> None:
         """The warm-up, where a policy writes in the language. A resumed run loads its weights afterwards."""
@@ -61,10 +65,10 @@ class Edit:
 
     def check(self, system: object) -> None:
         """Counts and rates in range."""
-        if self.warmup < 0 or self.batch < 1 or self.max_tokens < 2 or not self.rate > 0:
+        if self.warmup < 0 or self.batch < 1 or not self.rate > 0:
             raise UserError(
-                "rollout.edit.warmup must be at least 0, batch at least 1, max_tokens at least 2 and rate above 0, got "
-                f"{self.warmup}, {self.batch}, {self.max_tokens} and {self.rate}"
+                "rollout.edit.warmup must be at least 0, batch at least 1 and rate above 0, got "
+                f"{self.warmup}, {self.batch} and {self.rate}"
             )
 
     def __call__(self, requests: Sequence[Request], s: Step) -> list[Group]:
@@ -78,23 +82,18 @@ class Edit:
             else:
                 parent = archive.named(request)[0]
                 asks.append(Request(self.problem(parent.text, parent.value, s.role), request.n, uses=request.uses))
-        for group in self.sample(asks, s) if asks else []:
+        for group in self.inner(asks, s) if asks else []:
             for t in group.trajectories:
                 read(t, archive.history[int(t.uses[0])].text, self.menu)
             groups.append(group)
         return groups
 
-    @cached_property
-    def sample(self) -> Any:
-        """Who samples: `inner`, with the limit of an answer."""
-        self.inner.max_tokens = self.max_tokens
-        return self.inner
-
     def problem(self, program: str, value: float, role: Role) -> Problem:
         """To edit a program, as a problem: what a policy is shown of it."""
         task = programs_of(role)
         head = f"{value:.3f}"
-        room = role.policy.context - self.max_tokens - len(head) - 2  # <bos> and the newline
+        answer = self.inner.max_tokens or Short.max_tokens or 0
+        room = role.policy.context - answer - len(head) - 2  # <bos> and the newline
         text = head + listing(program, self.menu, room) + "\n"
         return Problem(key_of("edit", [task.name, text]), one_user(text), {}, task.name, task.name)
 
