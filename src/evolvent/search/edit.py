@@ -27,7 +27,7 @@ from evolvent.search.variation.language import apply, drawn, listing, menu, plac
 from evolvent.search.vary import Vary
 from evolvent.tasks.base import key_of, one_user
 
-PROGRAMS = 256  # that the examples of the warm-up are edits of
+PROGRAMS = 128  # that the examples of the warm-up are edits of
 LARGEST = 24  # statements of such a program
 
 

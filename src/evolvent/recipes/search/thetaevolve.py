@@ -20,6 +20,7 @@ answers are a few tokens long here (wrap evolvent.rollout.partial around a roll-
 
 from __future__ import annotations
 
+from evolvent.core.claim import claim, up
 from evolvent.core.recipe import put, recipe, wrap
 from evolvent.learn.credit import GroupCredit, mean, std
 from evolvent.learn.objective import pessimistic, sequence_mean, token_ratio, truncated
@@ -28,9 +29,12 @@ from evolvent.recipes.search.random_search import random_search
 from evolvent.search.admission import map_elites
 from evolvent.search.edit import VaryOrEdit
 from evolvent.search.islands import Islands
-from evolvent.search.ladder import Ladder
+from evolvent.search.ladder import Ladder, power
 from evolvent.search.parents import mixed
 from evolvent.search.reinforce import Families, Reinforce, sampled
+
+SMALL = {"keep.islands.count": 2, "judge.ladder.shape": power, "judge.ladder.shape.high": 1.6}
+FROZEN = {"recipe": "thetaevolve", "learn.train": False}
 
 thetaevolve = recipe(
     "thetaevolve",
@@ -57,4 +61,12 @@ thetaevolve = recipe(
     ),
     title="ThetaEvolve: Test-time Learning on Open Problems",
     paper="arXiv 2511.23473",
+    mechanism=claim(
+        "What the policy writes is rewarded more than what the same policy writes when nothing is learned.",
+        up("late.score", 0.5, "frozen"),
+        task="program:circle-packing:10",
+        budget="400 evaluations",
+        common=SMALL,
+        arms={"frozen": FROZEN},
+    ),
 )

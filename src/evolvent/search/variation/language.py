@@ -60,7 +60,7 @@ def places(source: str) -> tuple[Place, ...]:
     Raises SyntaxError for what is no Python.
     """
     spans, lines, found = blocks(source), source.split("\n"), []
-    for node in _statements(ast.parse(source).body):
+    for node in _statements(_tree(source).body):
         first, last = node.lineno, node.end_lineno or node.lineno
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and _inside(spans, first, last):
             indent = lines[first - 1][: len(lines[first - 1]) - len(lines[first - 1].lstrip())]
@@ -88,8 +88,13 @@ def numbers(source: str) -> tuple[Number, ...]:
             if not (isinstance(node, ast.Subscript) and child is node.slice) and not isinstance(child, ast.JoinedStr):
                 look(child)
 
-    look(ast.parse(source))
+    look(_tree(source))
     return tuple(sorted(found, key=lambda n: (n.line, n.start)))[: len(SIGNS)]
+
+
+@lru_cache(16)
+def _tree(source: str) -> ast.Module:
+    return ast.parse(source)
 
 
 def menu(components: Sequence[str], seed: str) -> tuple[str, ...]:
