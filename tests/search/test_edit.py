@@ -68,7 +68,7 @@ def test_it_is_shown_the_parent_and_its_value(learning: tuple[Assembled, list[St
 def test_most_answers_are_edits_after_the_warm_up_and_none_before() -> None:
     before = taken(made(rollout__edit__warmup=0, learn__train=False), 2)[1].metrics["unusable_rung"]
     after = taken(made(rollout__edit__warmup=80, learn__train=False), 2)[1].metrics["unusable_rung"]
-    assert before > 0.9
+    assert before > 0.8
     assert after < 0.5
 
 
@@ -144,10 +144,10 @@ def test_behind_an_endpoint_diffs_are_written_and_nothing_is_learned(tmp_path: P
     assert "Another program" not in system["content"]
     assert "def evaluate" in user["content"]
     found = result.view.candidates
-    assert [c["evaluation"]["status"] for c in found] == ["ok", "unusable", "ok", "ok"]
+    assert [c["evaluation"]["status"] for c in found] == ["ok", "lazy", "ok", "ok"]
     assert [c["evaluation"]["value"] for c in found[2:]] == [pytest.approx(-5.0), pytest.approx(-4.0)]
     assert result.view.curve("learns")[-1][1] == 0
-    assert result.view.curve("score")[-1][1] == pytest.approx((-0.4 + 5 * 0.5**3 + 5 * 0.6**3) / 3)
+    assert result.view.curve("score")[-1][1] == pytest.approx((-0.3 + 5 * 0.5**3 + 5 * 0.6**3) / 3)
 
 
 LOW = {"judge.ladder.shape": "power", "judge.ladder.shape.low": "-10", "judge.ladder.shape.high": "0"}

@@ -18,6 +18,7 @@ from evolvent.engine.text import FixedPolicy
 from evolvent.search.archive import archive_of
 from evolvent.search.normal import tree_hash
 from evolvent.search.novelty import forms
+from evolvent.search.write import UNCHANGED
 from evolvent.tasks.evaluation import invalid
 
 LAZY = "the program is one that is there already"
@@ -77,7 +78,7 @@ class Ladder:
     def __call__(self, groups: Sequence[Group], s: Step) -> None:
         """Evaluate whoever is new, and reward everybody."""
         rows = [t for g in groups for t in g.valid if "candidate" not in t.info]
-        self._find_lazy([t for t in rows if t.uses and "unusable" not in t.info], s)
+        self._find_lazy([t for t in rows if t.uses and "evaluation" not in t.info], s)
         self.inner(groups, s)
         rungs: dict[str, int] = {}
         better, history, children = 0, archive_of(s.role).history, [t for t in rows if t.uses and t.error is None]
@@ -103,6 +104,10 @@ class Ladder:
         archive = archive_of(s.role)
         known = set(forms(archive)) if self.level > 1 else set()
         for t in rows:
+            if "unusable" in t.info:
+                if self.level and t.info["unusable"] == UNCHANGED:
+                    t.info["evaluation"] = invalid(LAZY, "lazy")
+                continue
             try:
                 form = tree_hash(t.info["program"])
             except SyntaxError:

@@ -22,6 +22,7 @@ from evolvent.search.variation.blocks import MARK
 from evolvent.search.variation.edits import EditError, apply, parse_diff, rewrite, within
 
 KINDS = ("diff", "rewrite", "cross")
+UNCHANGED = "the answer changes nothing"
 FAMILIAR = "the program is nearly the same as an earlier one; make one that differs in what it does"
 
 
@@ -151,7 +152,7 @@ class Job:
                 made = rewrite(t.completion)
                 made = within(before.strip("\n") + "\n", made) if MARK.search(before) else made
             if made == before:
-                raise EditError("the answer changes nothing")
+                raise EditError(UNCHANGED)
             self.program = made
         except (EditError, UserError) as reason:
             self.error = str(reason)
