@@ -21,7 +21,7 @@ from evolvent.engine.text import FixedPolicy
 from evolvent.learn.forward import padded, token_logprobs
 from evolvent.rollout.sample import Sample
 from evolvent.search.archive import archive_of
-from evolvent.search.loop import programs_of, seeds
+from evolvent.search.loop import given, programs_of
 from evolvent.search.variation.edits import EditError
 from evolvent.search.variation.language import apply, drawn, listing, menu, places
 from evolvent.search.vary import Vary
@@ -75,10 +75,8 @@ class Edit:
         """A group for each request; those without a parent are the seed program, resumed ones stay as they are."""
         archive, groups, asks = archive_of(s.role), list[Group](), list[Request]()
         for place, request in enumerate(requests):
-            if request.resume:
-                groups.append(Group(request.problem, list(request.resume)))
-            elif not request.uses:
-                groups.append(Group(request.problem, seeds(request, place, s)))
+            if made := given(request, place, s):
+                groups.append(Group(request.problem, made))
             else:
                 parent = archive.named(request)[0]
                 asks.append(Request(self.problem(parent.text, parent.value, s.role), request.n, uses=request.uses))

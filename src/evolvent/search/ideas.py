@@ -22,7 +22,7 @@ from evolvent.search.archive import Archive, archive_of
 from evolvent.search.asking import Prompts, ask
 from evolvent.search.candidate import Candidate
 from evolvent.search.changes import Change, change, overlap
-from evolvent.search.loop import programs_of, seeds, written
+from evolvent.search.loop import given, programs_of, written
 from evolvent.search.normal import tree_hash
 from evolvent.search.novelty import forms
 from evolvent.search.segments import carried, differing, segments
@@ -193,8 +193,8 @@ class IdeaRules:
         seen, ideas = set(forms(archive)), ideas_of(archive.history)
         repeats, combined, apart = 0, 0, []
         for place, request in enumerate(requests):
-            if not request.uses:
-                groups.append(Group(request.problem, seeds(request, place, s)))
+            if made := given(request, place, s):
+                groups.append(Group(request.problem, made))
                 continue
             rng = s.rng("vary", place)
             if request.uses == ("0",):
@@ -241,7 +241,8 @@ class IdeaRules:
     ) -> tuple[str, str, tuple[Candidate, ...]]:
         """A program, its operator, and the ideas that it was made of."""
         seed, components = archive.history[0].text, programs_of(s.role).components
-        text, operator, parents = ideas[0].text, "none", (ideas[0],)
+        text, operator = ideas[0].text, "none"
+        parents: tuple[Candidate, ...] = (ideas[0],)
         for _ in range(self.tries):
             one = max((ideas[int(rng.integers(len(ideas)))] for _ in range(self.contest)), key=lambda c: c.merit)
             others = [c for c in ideas if c.uid != one.uid]

@@ -19,7 +19,7 @@ from evolvent.search.asking import Prompts, ask
 from evolvent.search.blackboard import Pattern, Trial, failed_patterns, label_of, pattern_of, trials_of, yields
 from evolvent.search.candidate import Candidate
 from evolvent.search.further import further
-from evolvent.search.loop import programs_of, seeds, written
+from evolvent.search.loop import given, programs_of, written
 from evolvent.search.normal import tree_hash
 from evolvent.search.novelty import forms
 from evolvent.search.scopes import Scope, radius, scopes, varied, within_scope
@@ -93,11 +93,11 @@ class Specialists:
 
     def __call__(self, requests: Sequence[Request], s: Step) -> list[Group]:
         """A group for each request, of one trial or two, evaluated; without a parent it is the seed program."""
-        archive, made = archive_of(s.role), {}
+        archive = archive_of(s.role)
         history = trials_of(archive.history)
         known, seen, self.avoided = failed_patterns(history), set(forms(archive)), 0
         jobs = [self._assigned(r, i, archive, history, s) for i, r in enumerate(requests) if r.uses]
-        made |= {i: Group(r.problem, seeds(r, i, s)) for i, r in enumerate(requests) if not r.uses}
+        made = {i: Group(r.problem, given(r, i, s)) for i, r in enumerate(requests) if not r.uses}
         first = self._round(jobs, history, known, seen, s, "trial")
         made |= {job.place: group for job, group in zip(jobs, first, strict=True)}
         groups = [made[i] for i in range(len(requests))]
