@@ -143,7 +143,7 @@ def test_behind_an_endpoint_diffs_are_written_and_nothing_is_learned(tmp_path: P
     assert "x = 1.0" in system["content"]
     assert "Another program" not in system["content"]
     assert "def evaluate" in user["content"]
-    found = result.view.candidates
+    found = list(result.view.candidates.values())
     assert [c["evaluation"]["status"] for c in found] == ["ok", "lazy", "ok", "ok"]
     assert [c["evaluation"]["value"] for c in found[2:]] == [pytest.approx(-5.0), pytest.approx(-4.0)]
     assert result.view.curve("learns")[-1][1] == 0
