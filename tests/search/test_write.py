@@ -9,6 +9,7 @@ import pytest
 from tests.loopback import Answering, Scripted, chat_reply
 
 from evolvent.core.errors import UserError
+from evolvent.core.loop import TooManyErrors
 from evolvent.run.assemble import assemble
 from evolvent.run.result import Result
 from evolvent.run.session import begin
@@ -79,6 +80,18 @@ def test_an_answer_that_is_never_of_use_is_kept_and_is_no_parent(tmp_path: Path,
     assert found["evaluation"]["status"] == "unusable"
     assert len(server.bodies) == 3
     assert result.view.errors == {}
+
+
+def test_a_model_that_never_writes_programs_ends_a_search_by_evaluations(
+    tmp_path: Path, task: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evolvent.search.archive.PATIENCE", 5)
+    with Scripted(lambda a: a.say(chat_reply("I would rather not."))) as server:
+        settings = {"propose.children": "2", "rollout.write.attempts": "1"}
+        spec = RunSpec("random-search", task, f"{server.url}#m", "9 evaluations", settings=settings)
+        with pytest.raises(TooManyErrors, match=r"none of the last 6 candidates .*holds no.*; take another model"):
+            begin(spec, tmp_path / "runs", logs=("jsonl",))
+        assert len(server.bodies) == 6
 
 
 def test_a_change_outside_the_marks_is_not_taken(tmp_path: Path, task: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from evolvent.core.errors import UserError
+from evolvent.core.loop import TooManyErrors
 from evolvent.core.records import Change, Request
 from evolvent.core.role import Role
 from evolvent.core.step import Step
@@ -19,6 +20,9 @@ from evolvent.search.final import Final, highest
 from evolvent.search.parents import Pool
 from evolvent.search.running import Best, Forms
 from evolvent.tasks.evaluation import Evaluation
+
+UNTRIED = ("unusable", "lazy", "refused", "scope")  # how candidates end that are not evaluated
+PATIENCE = 200  # of these in a row, after which the search stops
 
 
 @dataclass
@@ -40,6 +44,7 @@ class Archive:
     winner: int | None = field(default=None, init=False)  # whoever won when the best were evaluated anew, at the end
     revised: list[Candidate] = field(default_factory=list, init=False)  # what it has not, of those before
     recalled: dict[tuple[int, int], Candidate] = field(default_factory=dict, init=False)  # uid, revision -> candidate
+    untried: int = field(default=0, init=False)  # candidates in a row that were not evaluated, in this process
     _best: Best = field(default_factory=Best, init=False)
     forms: Forms = field(default_factory=Forms, init=False)
 
@@ -85,6 +90,7 @@ class Archive:
             self.members = self.admit(made, self.members)
             if made.valid and made.evaluation.complete and (best is None or made.value > best.value):
                 best, improved = made, improved + 1
+        self._look(self.history[before:])
         new, best = self.history[before:], self.best
         if best is not None:
             s.log("best", best.value)
@@ -95,6 +101,17 @@ class Archive:
         if new:
             s.log("valid", float(np.mean([c.valid for c in new])))
         return []
+
+    def _look(self, new: list[Candidate]) -> None:
+        """`TooManyErrors` where nothing has been evaluated for long: a budget of evaluations would last for ever."""
+        for c in new:
+            self.untried = self.untried + 1 if c.evaluation.status in UNTRIED else 0
+        if self.untried >= PATIENCE:
+            last = new[-1].evaluation
+            raise TooManyErrors(
+                f"none of the last {self.untried} candidates could be evaluated (the latest is {last.status}: "
+                f"{last.feedback.strip() or 'no reason given'}); take another model, or prompts of your own"
+            )
 
     def revise(self, uid: int, evaluation: Evaluation) -> None:
         """A further evaluation of a candidate; the rule of admission looks at it anew."""
