@@ -6,6 +6,7 @@ import contextlib
 import functools
 import math
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -22,6 +23,7 @@ import pytest
 
 from evolvent.core.errors import UserError
 from evolvent.guard.cage import installed
+from evolvent.guard.inside.keeper import measured_size, own_size
 from evolvent.guard.sandbox import Call, Limits, Outcome, Sandbox, trial
 
 KINDS = ("bubblewrap", "sandlock", "none")
@@ -628,3 +630,13 @@ def test_errors_name_the_remedy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         assert Sandbox(unsafe=True).kind == "none"
     finally:
         module.available.cache_clear()
+
+
+def test_the_size_of_a_process_is_known_without_proc() -> None:
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    block = bytearray(100 << 20)
+    sizes = (measured_size(), own_size())
+    assert abs(sizes[0] - sizes[1]) < 4 << 20
+    assert resource.getrlimit(resource.RLIMIT_AS) == before
+    del block
+    assert sizes[0] - measured_size() > 90 << 20

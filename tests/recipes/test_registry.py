@@ -23,10 +23,12 @@ from evolvent.recipes import load_all
 from evolvent.run.assemble import Assembled
 
 RECIPES = sorted(load_all())
+SLOW = {"dgm", "hgm", "rtv-pdr", "se-agent", "thetaevolve"}  # whole agents, or a policy to warm up, in every step
+RUN = [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in RECIPES]
 TIMES = ("seconds", "verifier_seconds")  # of the ledger; metrics of time begin with seconds/
 
 
-@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("name", RUN)
 def test_it_takes_steps_and_learns(name: str) -> None:
     made = build(name)
     before = {k: v.clone() for k, v in made.policy.weights().items()}
@@ -39,7 +41,7 @@ def test_it_takes_steps_and_learns(name: str) -> None:
     assert moved == (made.policy.version > 0)
 
 
-@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("name", RUN)
 def test_it_resumes_to_the_same_bits(name: str, tmp_path: Path) -> None:
     whole, first = build(name), build(name)
     steps(whole.system, 3)
@@ -113,7 +115,7 @@ NOT_ALWAYS = {
 }
 
 
-@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("name", RUN)
 def test_every_field_of_every_part_is_read(name: str) -> None:
     made = build(name, task=f"{TASK},1x1-chain")  # a level with shaping, too
     idle = unread(made)

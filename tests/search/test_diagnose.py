@@ -72,6 +72,7 @@ def test_a_diagnosis_becomes_an_issue_and_the_issue_a_change(sandboxed: str, tmp
         ("unresolved", "not solve this"),
     ],
 )
+@pytest.mark.slow
 def test_each_diagnosis_has_its_words(sandboxed: str, tmp_path: Path, entry: str, told: str) -> None:
     shares: dict[str, Any] = {
         f"rollout__write__diagnose__{n}": str(float(n == entry)) for n in ("empty", "stochastic", "exhausted")

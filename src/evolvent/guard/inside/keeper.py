@@ -16,7 +16,9 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
+import mmap
 import os
+import resource
 import select
 import shutil
 import signal
@@ -336,9 +338,27 @@ class Keeper:
 
 
 def own_size() -> int:
-    """Bytes of address space of this process; a GiB where /proc is closed."""
+    """Bytes of address space of this process."""
     try:
         with open("/proc/self/statm") as file:
             return int(file.read().split()[0]) * os.sysconf("SC_PAGESIZE")
-    except OSError:
-        return 1 << 30
+    except OSError:  # /proc is closed
+        return measured_size()
+
+
+def measured_size() -> int:
+    """Bytes of address space of this process, to a MiB: the least limit under which there is room for a page more."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    low, high = 0, 1 << 40
+    try:
+        while high - low > 1 << 20:
+            middle = (low + high) // 2
+            resource.setrlimit(resource.RLIMIT_AS, (middle, hard))
+            try:
+                mmap.mmap(-1, mmap.PAGESIZE).close()
+                high = middle
+            except (OSError, MemoryError):
+                low = middle
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+    return high
