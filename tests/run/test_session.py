@@ -206,6 +206,8 @@ def test_bad_input_from_python_leaves_nothing(tmp_path: Path) -> None:
         with pytest.raises(UserError):
             ev.run(**{"task": "arith:1x1", "model": str(small_model()), "store": tmp_path / "runs", **bad})
     assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.slow
 def test_a_locked_store_leaves_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Store(tmp_path / "runs").close()
@@ -274,6 +276,8 @@ def test_secrets_astride_a_cut(monkeypatch: pytest.MonkeyPatch) -> None:
         foreign.brief(ValueError("x" * 292 + "sk-1234567890 and more")),
     ]
     assert [text for text in told if "sk-1" in text] == []
+
+
 @pytest.mark.slow
 def test_a_full_disk_ends_the_run_and_it_goes_on_when_there_is_room(tmp_path: Path) -> None:
     """A file system of 2 MB in a mount namespace: the run fills it, says so, and is resumed elsewhere."""

@@ -171,6 +171,8 @@ def test_a_run_keeps_to_the_rule_and_pays_for_instances_only(sandboxed: str, tmp
     archive.recall(result.view.candidates.values())
     assert best_of(result.view)["uid"] == surest(archive.history).uid  # type: ignore[union-attr]
     assert (result.folder / "best.py").read_text() == best_of(result.view)["payload"]["program"]
+
+
 @pytest.mark.slow
 def test_a_run_that_was_killed_does_not_see_what_came_after_its_checkpoint(sandboxed: str, tmp_path: Path) -> None:
     settings = {"propose.first": "2"}

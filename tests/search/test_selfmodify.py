@@ -132,6 +132,8 @@ def test_a_change_that_fails_is_a_finding(sandboxed: str, body: str, told: str) 
     assert told in made.info["unusable"]
     assert made.error is None
     assert s.metrics["unchanged"] == 1
+
+
 @pytest.mark.slow
 def test_dgm_from_end_to_end(sandboxed: str, tmp_path: Path) -> None:
     result = begin(RunSpec("dgm", TASK, "none", "4 steps", 3), tmp_path, logs=("jsonl",))
