@@ -21,7 +21,7 @@ from evolvent.search.parents import Pool
 from evolvent.search.running import Best, Forms
 from evolvent.tasks.evaluation import Evaluation
 
-UNTRIED = ("unusable", "lazy", "refused", "scope")  # how candidates end that are not evaluated
+UNTRIED = ("unusable", "lazy", "scope")  # how candidates end that are not evaluated, and cost no evaluation
 PATIENCE = 200  # of these in a row, after which the search stops
 
 
