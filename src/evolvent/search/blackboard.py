@@ -8,17 +8,26 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from evolvent.core.records import Trajectory
 from evolvent.search.candidate import Candidate
-from evolvent.search.changes import Change, change
+from evolvent.search.changes import Change, change, shown
 
 SIZE = re.compile(r"at most [\d,.]+ (?:are allowed|finite numbers|parameters)")  # as worlds of recipes say it
+HYPOTHESIS = re.compile(r"^\s*HYPOTHESIS:\s*(.+)$", re.MULTILINE)
 LABELS = {
     **dict.fromkeys(("raised", "exited", "crashed", "unreadable"), "crash"),
     **dict.fromkeys(("timeout", "memory", "processes", "output"), "over budget"),
     **dict.fromkeys(("gate", "scope", "unusable", "refused"), ""),
 }
+
+
+def signed(t: Trajectory) -> dict[str, Any]:
+    """A trajectory's notes for its candidate: the hypothesis that its answer begins with, and not what it was told."""
+    notes = {k: v for k, v in t.info.get("notes", {}).items() if k != "told"}
+    found = HYPOTHESIS.search(t.completion)
+    return {**notes, "hypothesis": found[1].strip()} if found else notes
 
 
 def label_of(candidate: Candidate) -> str:
@@ -77,7 +86,7 @@ class Trial:
         """Its changed lines, for a prompt."""
         if not self.candidate.text:
             return "no program"
-        return "\n".join(sorted(change(self.parent.text, self.candidate.text), reverse=True)) or "no change"
+        return shown(change(self.parent.text, self.candidate.text))
 
 
 def trials_of(history: Sequence[Candidate]) -> list[Trial]:

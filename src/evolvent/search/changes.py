@@ -22,6 +22,11 @@ def change(before: str, after: str) -> Change:
     return frozenset(found)
 
 
+def shown(lines: Change) -> str:
+    """The lines as a text, those that went before those that came; `no change` without any."""
+    return "\n".join(sorted(lines, reverse=True)) or "no change"
+
+
 def overlap(one: Change, other: Change) -> float:
     """How alike two sets are, from 0 to 1: the share of what is in either that is in both; 1 for two empty ones."""
     either = len(one | other)

@@ -21,7 +21,7 @@ from evolvent.engine.absent import AbsentPolicy
 from evolvent.search.archive import Archive, archive_of
 from evolvent.search.asking import Prompts, ask
 from evolvent.search.candidate import Candidate
-from evolvent.search.changes import Change, change, overlap
+from evolvent.search.changes import Change, change, overlap, shown
 from evolvent.search.loop import given, programs_of, written
 from evolvent.search.normal import tree_hash
 from evolvent.search.novelty import forms
@@ -160,7 +160,7 @@ def read_ideas(answer: str) -> list[str]:
 
 def shortly(idea: Idea) -> str:
     """An idea for a prompt: its words, or else its change."""
-    return idea.text or "\n".join(sorted(idea.change, reverse=True)) or "no change"
+    return idea.text or shown(idea.change)
 
 
 def drawn(ideas: Sequence[Idea], most: int, rng: np.random.Generator) -> list[Idea]:

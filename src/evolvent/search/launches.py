@@ -6,7 +6,6 @@ OnProxy    roll out  new candidates are evaluated on the proxy only, and read th
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -21,15 +20,15 @@ from evolvent.core.step import Step
 from evolvent.engine.absent import AbsentPolicy
 from evolvent.search.archive import archive_of
 from evolvent.search.asking import Prompts
+from evolvent.search.blackboard import signed
 from evolvent.search.candidate import Candidate
-from evolvent.search.changes import change
+from evolvent.search.changes import change, shown
 from evolvent.search.loop import again, programs_of
 from evolvent.tasks.evaluation import INSTANCE
 
 PROXY = "proxy/"
 DROPS = ("switch", "stop", "ignore")
 PERSONAS = ("optimiser", "architecture", "reward")
-HYPOTHESIS = re.compile(r"^\s*HYPOTHESIS:\s*(.+)$", re.MULTILINE)
 
 
 @dataclass
@@ -273,19 +272,14 @@ class OnProxy:
             for t in group.valid if request.uses and not request.resume else ():
                 if world.proxies:
                     t.info["instances"] = (loops.proxy(world.proxies),)
-                notes = {k: v for k, v in t.info.get("notes", {}).items() if k != "told"}
-                if found := HYPOTHESIS.search(t.completion):
-                    notes |= {"hypothesis": found[1].strip(), "persona": persona}
-                t.info["notes"] = notes
+                notes = signed(t)
+                t.info["notes"] = {**notes, "persona": persona} if "hypothesis" in notes else notes
         return groups
 
     def _told(self, persona: str, history: Sequence[Candidate], loops: TwoLoops) -> Message:
         ends = dict(loops.ended)
-        shown = [c for c in history if c.parents][-self.recent :] if self.recent else []
-        rows = [
-            (c, "\n".join(sorted(change(history[c.parents[0]].text, c.text), reverse=True)), ends.get(c.uid, ""))
-            for c in shown
-        ]
+        latest = [c for c in history if c.parents][-self.recent :] if self.recent else []
+        rows = [(c, shown(change(history[c.parents[0]].text, c.text)), ends.get(c.uid, "")) for c in latest]
         base = history[loops.launched[-1]]
         return Message("system", Prompts(self.prompts).render("journal", persona=persona, rows=rows, base=base))
 

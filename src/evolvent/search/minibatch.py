@@ -80,11 +80,10 @@ class Reflective:
         pool = archive.pool()
         parent = self.parent(pool, s.rng("parent", 0))
         names = self._next(parent, s)
-        place = archive.children[parent.uid] % len(segments(parent.text))
+        parts = segments(parent.text)
+        place = archive.children[parent.uid] % len(parts)
         known = {name: parent.evaluation.metrics.get(INSTANCE + name) for name in names}
-        text = Prompts(self.prompts).render(
-            "reflect", parent=parent, known=known, place=place, segments=segments(parent.text)
-        )
+        text = Prompts(self.prompts).render("reflect", parent=parent, known=known, place=place, segments=parts)
         asked = replace(problem, data={**problem.data, MINIBATCH: names, SEGMENT: place})
         yield [Request(asked, 1, memory=(Message("system", text),), uses=(str(parent.uid),))]
 
@@ -92,7 +91,7 @@ class Reflective:
         """The next instances, without those batches on which the parent is perfect, unless all are."""
         whole, skipped = programs_of(s.role).instances("train"), 0
         for _ in range(-(-len(whole) // self.minibatch)):
-            names = [self._instance(whole, self.cursor + i, s) for i in range(min(self.minibatch, len(whole)))]
+            names = self._batch(whole, s)
             self.cursor += len(names)
             if any(parent.evaluation.metrics.get(INSTANCE + name, -np.inf) < self.perfect for name in names):
                 break
@@ -100,9 +99,12 @@ class Reflective:
         s.log("skipped", skipped)
         return list(dict.fromkeys(names))
 
-    def _instance(self, whole: Sequence[str], number: int, s: Step) -> str:
-        epoch, place = divmod(number, len(whole))
-        return whole[int(stream(s.role.seed, "minibatch", epoch).permutation(len(whole))[place])]
+    def _batch(self, whole: Sequence[str], s: Step) -> list[str]:
+        """The instances from the cursor on; the order of those that are left is that of their epoch, or of the next."""
+        epoch, first = divmod(self.cursor, len(whole))
+        orders = [stream(s.role.seed, "minibatch", e).permutation(len(whole)) for e in (epoch, epoch + 1)]
+        places = np.concatenate(orders)[first : first + min(self.minibatch, len(whole))]
+        return [whole[i] for i in places.tolist()]
 
     def _merge(self, archive: Archive, s: Step) -> Merged | None:
         """A merge, if the latest child was accepted and no merge itself, and there are some left."""

@@ -16,7 +16,7 @@ from evolvent.core.step import Step
 from evolvent.engine.absent import AbsentPolicy
 from evolvent.search.archive import Archive, archive_of
 from evolvent.search.asking import Prompts, ask
-from evolvent.search.blackboard import Pattern, Trial, failed_patterns, label_of, pattern_of, trials_of, yields
+from evolvent.search.blackboard import Pattern, Trial, failed_patterns, label_of, pattern_of, signed, trials_of, yields
 from evolvent.search.candidate import Candidate
 from evolvent.search.further import further
 from evolvent.search.loop import given, programs_of, written
@@ -27,7 +27,6 @@ from evolvent.search.write import Write
 from evolvent.tasks.evaluation import invalid
 
 TEAMS = ("specialists", "generic")
-HYPOTHESIS = re.compile(r"^\s*HYPOTHESIS:\s*(.+)$", re.MULTILINE)
 FOLLOW_UP = re.compile(r"^\s*FOLLOW-UP:\s*(.+)$", re.MULTILINE)
 
 
@@ -151,10 +150,7 @@ class Specialists:
 
     def _sign(self, t: Trajectory, job: Assignment, label: str) -> None:
         """Write down whose trial it is, and refuse it if it may not be made."""
-        notes = {k: v for k, v in t.info.get("notes", {}).items() if k != "told"}
-        if found := HYPOTHESIS.search(t.completion):
-            notes["hypothesis"] = found[1].strip()
-        t.info["notes"] = {**notes, "agent": job.agent.name, "scope": job.scope, "trial": label}
+        t.info["notes"] = {**signed(t), "agent": job.agent.name, "scope": job.scope, "trial": label}
         text = t.info["program"]
         if not text or "unusable" in t.info:
             return

@@ -113,17 +113,23 @@ class ProgramTask:
         verdicts: list[Evaluation | None] = [unreadable(program) for program in programs]
         todo = [i for i, verdict in enumerate(verdicts) if verdict is None]
         calls = [self.world.call(programs[i], asked[i]) for i in todo]
-        outcomes = self.sandbox.run(calls, self.world.limits) if todo else []
-        lost = [i for i, outcome in enumerate(outcomes) if outcome.status == "lost"]
-        again = self.sandbox.run([calls[i] for i in lost], self.world.limits) if lost else []
-        for i, outcome in zip(lost, again, strict=True):  # the sandbox was ended from outside: once more, in a new one
-            outcomes[i] = outcome
+        outcomes = self.run(calls)
         if self.world.check is not None:
             outcomes = self._checked(self.world.check, outcomes, [asked[i] for i in todo])
         for i, outcome in zip(todo, outcomes, strict=True):
             self.cpu_seconds += outcome.cpu
             verdicts[i] = self._verdict(outcome, asked[i])
         return [v for v in verdicts if v is not None]
+
+    def run(self, calls: Sequence[Call]) -> list[Outcome]:
+        """The outcomes of calls, within the world's limits. One that was lost, as with a sandbox that was ended from
+        outside, is made once more, in a new one."""
+        outcomes = self.sandbox.run(calls, self.world.limits) if calls else []
+        lost = [i for i, outcome in enumerate(outcomes) if outcome.status == "lost"]
+        again = self.sandbox.run([calls[i] for i in lost], self.world.limits) if lost else []
+        for i, outcome in zip(lost, again, strict=True):
+            outcomes[i] = outcome
+        return outcomes
 
     def _checked(
         self, check: Callable[[Any, Sequence[str]], Call], outcomes: Sequence[Outcome], names: Sequence[Sequence[str]]

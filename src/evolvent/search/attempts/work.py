@@ -14,10 +14,11 @@ from typing import Any, ClassVar
 
 from evolvent.core.errors import UserError, VerifierError
 from evolvent.core.random import identifiers
-from evolvent.core.records import Group, Message, Problem, Request, Trajectory
+from evolvent.core.records import Group, Problem, Request, Trajectory
 from evolvent.core.role import Role
 from evolvent.core.step import Step
 from evolvent.rollout.sample import Sample
+from evolvent.search.asking import answers, prompted
 from evolvent.search.attempts.strategy import Toolbox
 from evolvent.search.attempts.summary import Made
 from evolvent.search.loop import written
@@ -164,6 +165,4 @@ def asked(prompts: Sequence[str], problem: Problem, s: Step, label: str) -> list
     `label` tells this asking from others of the step.
     """
     role = dataclasses.replace(s.role, task=Questions(s.role.task.name, s.role.task.categories))  # type: ignore[arg-type]
-    requests = [Request(problem, 1, memory=(Message("system", text),)) for text in prompts]
-    inner = s.child(role, s.actors, label)
-    return [g.trajectories[0] for g in Sample()(requests, inner)] if requests else []
+    return answers([prompted(problem, text) for text in prompts], s, label, role=role) if prompts else []
