@@ -21,6 +21,7 @@ from typing import Any
 import evolvent
 from evolvent.bench.cell import Cell
 from evolvent.bench.closure import ROOT, closure, combined, weights_hash
+from evolvent.bench.grid import over_grid
 from evolvent.bench.metrics import metric, parts_needed
 from evolvent.bench.pool import AnyCell, run_cells
 from evolvent.bench.search_claims import cell_of, check_claim, files_of, is_search, place_of, world_of
@@ -28,6 +29,7 @@ from evolvent.bench.statistics import Interval, Verdict, combine, decide, sign_f
 from evolvent.core.claim import Claim, Component
 from evolvent.core.errors import UserError
 from evolvent.core.files import whole
+from evolvent.core.grid import GridClaim
 from evolvent.core.ledger import Budget
 from evolvent.core.recipe import Recipe, parse_composition
 from evolvent.engine import SPECIAL
@@ -252,7 +254,9 @@ class Study:
         return chosen, tried
 
     def verdict(self, one: Claim, chosen: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-        """Components, intervals and the verdict; more seeds once if it is inconclusive."""
+        """Components, intervals and the verdict; more seeds once if it is inconclusive. One for all of a grid."""
+        if isinstance(one, GridClaim):
+            return over_grid(one, lambda at: self.verdict(at, chosen))
         seeds: tuple[int, ...] = VERDICT_SEEDS
         found = self.compare(one, chosen, seeds)
         if found["verdict"] == "inconclusive":

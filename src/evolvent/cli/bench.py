@@ -249,6 +249,8 @@ def print_claims(data: dict[str, Any]) -> None:
     """The verdicts of one recipe."""
     from rich.console import Console
 
+    from evolvent.bench.grid import label
+
     console = Console(highlight=False)
     console.print(f"[bold]{data['id']}[/bold]  world: {data['world']}")
     for claim in data["claims"]:
@@ -257,7 +259,7 @@ def print_claims(data: dict[str, Any]) -> None:
             for test in part["tests"]:
                 low, high = test["interval"]
                 console.print(
-                    f"    {part['metric']} {part['direction']} against {test['baseline']}: {test['effect']:+.4g} "
+                    f"    {label(part)} against {test['baseline']}: {test['effect']:+.4g} "
                     f"[{low:+.4g}, {high:+.4g}] {test['verdict']} "
                     f"({len(claim['seeds'])} seeds, delta {part['delta']:g})"
                 )

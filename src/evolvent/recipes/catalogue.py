@@ -43,7 +43,7 @@ def read_evidence(name: str) -> dict[str, Any] | None:
 
 def verdict_line(claim: Mapping[str, Any]) -> str:
     """`holds (+0.031 [+0.012, +0.050], 8 seeds)`: the weakest test of a claim speaks for it."""
-    tests = [t for c in claim["components"] for t in c["tests"]]
+    tests = [t for c in claim["components"] if c.get("expected") != "does-not-hold" for t in c["tests"]]
     worst = next((t for t in tests if t["verdict"] == claim["verdict"]), tests[0])
     low, high = worst["interval"]
     return f"{claim['verdict']} ({worst['effect']:+.3g} [{low:+.3g}, {high:+.3g}], {len(claim['seeds'])} seeds)"

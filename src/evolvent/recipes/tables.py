@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import evolvent
+from evolvent.bench.grid import label
 from evolvent.core.random import stream
 from evolvent.core.recipe import Put, Recipe, describe
 from evolvent.recipes import load_all
@@ -181,7 +182,7 @@ def evidence_table() -> str:
                         [
                             f"[{recipe.name}](../evidence/{recipe.name}.json)",
                             claim["kind"],
-                            code(f"{part['metric']} {part['direction']}"),
+                            code(label(part)),
                             test["baseline"],
                             f"{test['effect']:+.3g} [{low:+.3g}, {high:+.3g}]",
                             test["verdict"],
