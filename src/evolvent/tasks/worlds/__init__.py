@@ -6,6 +6,8 @@ WORLDS = {  # name -> `world(size)`; sizes to try
     "autocorrelation-2": ("evolvent.tasks.worlds.autocorrelation_2:world", "50"),
     "autocorrelation-3": ("evolvent.tasks.worlds.autocorrelation_3:world", "400, 150"),
     "heilbronn": ("evolvent.tasks.worlds.heilbronn:world", "11"),
+    "kissing": ("evolvent.tasks.worlds.kissing:world", "11, 8"),
+    "matrix-multiplication": ("evolvent.tasks.worlds.matrix_multiplication:world", "2x4x5, 3x3x3"),
     "overlap": ("evolvent.tasks.worlds.overlap:world", "200, 51"),
     "landscape": ("evolvent.tasks.worlds.landscape:world", "kind=nk,k=2"),  # simulated
     "regret": ("evolvent.tasks.worlds.regret:world", "100, 1000"),
