@@ -14,11 +14,15 @@ syntax trees take the models' place, and there is nobody to instruct. A second m
 
 from __future__ import annotations
 
+from evolvent.core.claim import claim, up
 from evolvent.core.recipe import put, recipe, wrap
 from evolvent.recipes.search.openevolve import openevolve
 from evolvent.search.instructions import Instructions
 
 KINDS = {"diff": 0.8, "rewrite": 0.2, "cross": 0.0}
+
+DIGITS = {"task": "program:digits", "budget": "300 evaluations", "model": "none"}
+ONE = {"recipe": "alphaevolve", "keep.islands.count": 1, "keep.admit": "evolvent.search.admission:keep_all"}
 
 alphaevolve = recipe(
     "alphaevolve",
@@ -28,4 +32,16 @@ alphaevolve = recipe(
     wrap("propose", Instructions),
     title="AlphaEvolve",
     paper="arXiv 2506.13131",
+    mechanism=claim(
+        "Parents are not only the best ones: the database keeps others, and exploration draws them.",
+        up("train.parent_rank", 0.02, "hill-climbing"),
+        **DIGITS,
+    ),
+    outcome=claim(
+        "At the same number of evaluated programs it ends with a better one than independent changes of the seed "
+        "program, than hill climbing, and than one island without a grid.",
+        up("final.rescored", 0.03, "iid-sampling", "hill-climbing", "one"),
+        arms={"one": ONE},
+        **DIGITS,
+    ),
 )

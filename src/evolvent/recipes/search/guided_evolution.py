@@ -18,7 +18,7 @@ from evolvent.search.guided import Generations, GuidedRules
 from evolvent.search.spea2 import spea2
 from evolvent.search.thought import GuidedWrite
 
-DIGITS = {"task": "program:digits", "budget": "900 evaluations", "model": "none"}
+DIGITS = {"task": "program:digits", "budget": "300 evaluations", "model": "none"}
 ARMS = {"without-thoughts": {"recipe": "guided-evolution", "rollout.mutate.thought": 0.0}}
 
 guided_evolution = recipe(
@@ -37,9 +37,9 @@ guided_evolution = recipe(
         **DIGITS,
     ),
     outcome=claim(
-        "At the same number of trained candidates it ends with a better classifier than without Evolution of Thought "
-        "and than random edits.",
-        up("final.rescored", 0.01, "without-thoughts", "random-search"),
+        "Over the same number of trained candidates its best classifier is better than without Evolution of Thought "
+        "and than with random edits.",
+        up("area.best", 0.01, "without-thoughts", "random-search"),
         arms=ARMS,
         **DIGITS,
     ),

@@ -12,6 +12,7 @@ the published code; its agents' tool use within plan, execution and summary is o
 
 from __future__ import annotations
 
+from evolvent.core.claim import claim, up
 from evolvent.core.recipe import put, recipe, wrap
 from evolvent.recipes.search.random_search import random_search
 from evolvent.search.admission import map_elites
@@ -20,6 +21,10 @@ from evolvent.search.islands import Islands
 from evolvent.search.lessons import Plans
 from evolvent.search.temperature import adaptive_boltzmann
 from evolvent.search.tested import Tested
+
+STEPS = {"task": "program:autocorrelation-2:20", "budget": "200 evaluations", "model": "none"}
+UNMENDED = {"recipe": "loongflow", "rollout.tested.rounds": 1}
+FLAT = {"recipe": "loongflow", "propose.parent": "evolvent.search.parents:boltzmann"}
 
 loongflow = recipe(
     "loongflow",
@@ -36,4 +41,17 @@ loongflow = recipe(
     wrap("rollout", Tested),
     title="LoongFlow",
     paper="arXiv 2512.24077",
+    mechanism=claim(
+        "Programs that fail are mended before they are handed in: more of the candidates are valid.",
+        up("share.valid", 0.1, "unmended"),
+        arms={"unmended": UNMENDED},
+        **STEPS,
+    ),
+    outcome=claim(
+        "Over the same number of evaluations its best program is better than with OpenEvolve's rules, and than with "
+        "the temperature 1 instead of one that follows the diversity.",
+        up("area.best", 0.02, "openevolve", "flat"),
+        arms={"flat": FLAT},
+        **STEPS,
+    ),
 )

@@ -11,11 +11,15 @@ code's entries also name a base configuration, which is left out. Where there is
 attempts (`tasks/worlds/repair/scripted.py`), and strategies are data that rules write.
 """
 
+from evolvent.core.claim import claim, down, up
 from evolvent.core.recipe import put, recipe
 from evolvent.recipes.search.random_search import random_search
 from evolvent.search.attempts.book import Book, latest
 from evolvent.search.attempts.plan import Iterations
 from evolvent.search.attempts.work import Episodes, Scripted, Shown
+
+PATCHES = {"task": "program:patches:40", "budget": "160 evaluations", "model": "none"}
+INDEPENDENT = {"independent": {"recipe": "se-agent", "propose.plan": "base,base,base,base"}}
 
 se_agent = recipe(
     "se-agent",
@@ -28,4 +32,17 @@ se_agent = recipe(
     put("keep.final", latest),
     title="SE-Agent: Self-Evolution Trajectory Optimization in Multi-Step Reasoning with LLM-Based Agents",
     paper="arXiv 2508.02085",
+    mechanism=claim(
+        "Attempts that read earlier ones make fewer changes that were made before.",
+        down("train.repeated", 0.1, "independent"),
+        arms=INDEPENDENT,
+        **PATCHES,
+    ),
+    outcome=claim(
+        "With as many attempts at each bug, one patch of which is handed in, it repairs more bugs than independent "
+        "attempts, by hidden tests.",
+        up("final.rescored", 0.05, "independent"),
+        arms=INDEPENDENT,
+        **PATCHES,
+    ),
 )

@@ -12,6 +12,7 @@ after all: it is rejected, as in the published code where no such model is set.
 
 from __future__ import annotations
 
+from evolvent.core.claim import claim, up
 from evolvent.core.recipe import put, recipe, wrap
 from evolvent.recipes.search.random_search import random_search
 from evolvent.search.admission import top
@@ -21,6 +22,14 @@ from evolvent.search.islands import Islands, scatter
 from evolvent.search.novelty import dissimilar
 from evolvent.search.parents import weighted
 from evolvent.search.scratchpad import Scratchpad
+
+STEPS = {"task": "program:autocorrelation-2:20", "budget": "150 evaluations", "model": "none"}
+UNREJECTED = {"recipe": "shinka-evolve", "rollout.mutate.novel.threshold": 2.0}  # no cosine is as high
+PLAIN = {
+    **UNREJECTED,
+    "propose.parent": "evolvent.search.parents:uniform",
+    "rollout.mutate.choice": "evolvent.search.choice:Uniform",
+}
 
 shinka_evolve = recipe(
     "shinka-evolve",
@@ -38,4 +47,17 @@ shinka_evolve = recipe(
     wrap("propose", Scratchpad),
     title="ShinkaEvolve",
     paper="arXiv 2509.19349",
+    mechanism=claim(
+        "Programs that are like others of the island are varied anew before they are evaluated.",
+        up("train.rejected", 0.3, "unrejected"),
+        arms={"unrejected": UNREJECTED},
+        **STEPS,
+    ),
+    outcome=claim(
+        "At the same number of evaluated programs it ends with a better one than with uniform parents, no rejection "
+        "and operators drawn alike, and than OpenEvolve's rules.",
+        up("final.rescored", 0.05, "plain", "openevolve"),
+        arms={"plain": PLAIN},
+        **STEPS,
+    ),
 )

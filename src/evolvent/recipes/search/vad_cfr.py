@@ -12,10 +12,13 @@ and `evolvent.games.shor`.
 
 import numpy as np
 
+from evolvent.core.claim import claim, down, up
 from evolvent.core.recipe import put, recipe
 from evolvent.recipes.search.random_search import random_search
 from evolvent.search.candidate import Candidate
 from evolvent.search.parents import Pool, drawn, instance_scores
+
+REGRET = {"task": "program:regret:100", "budget": "160 evaluations", "model": "none"}
 
 
 def one_objective(pool: Pool, rng: np.random.Generator, *, alpha: float = 1.0) -> Candidate:
@@ -34,4 +37,15 @@ vad_cfr = recipe(
     put("propose.parent", one_objective),
     title="Discovering Multiagent Learning Algorithms with Large Language Models",
     paper="arXiv 2602.16928",
+    mechanism=claim(
+        "Parents are drawn by their rank, so that fewer members are better than the parent than with any parent.",
+        down("train.parent_rank", 0.05, "random-search"),
+        **REGRET,
+    ),
+    outcome=claim(
+        "At the same number of evaluations its best regret minimiser is less exploitable on games held out of the "
+        "search than those of random search and of hill climbing.",
+        up("final.rescored", 0.05, "random-search", "hill-climbing"),
+        **REGRET,
+    ),
 )
