@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
+from collections.abc import Mapping
 from typing import Any
 
 from rich.console import Console
@@ -37,7 +38,7 @@ def sparkline(values: list[float], width: int = 40) -> str:
 
 
 class Display:
-    """Step, score, gate accuracy, tokens per second, and how long it will take."""
+    """Step, score or best value, gate accuracy, tokens per second, and how long it will take."""
 
     def __init__(self, title: str, budget: str, quiet: bool = False) -> None:
         self.title, self.budget, self.quiet = title, Budget.parse(budget), quiet
@@ -45,6 +46,7 @@ class Display:
         self.live: Live | None = None
         self.scores: list[float] = []
         self.gate: list[float] = []
+        self.best: list[float] = []  # of a search, which has no score that a user would ask for
         self.recent: deque[tuple[float, float]] = deque(maxlen=20)  # (time, sampled tokens)
         self.begun = time.perf_counter()
         self.first_share: float | None = None
@@ -72,6 +74,8 @@ class Display:
             self.scores.append(p.metrics["score"])
         if "gate/accuracy" in p.metrics:
             self.gate.append(p.metrics["gate/accuracy"])
+        if "best" in p.metrics:
+            self.best.append(p.metrics["best"])
         self.recent.append((now, p.spent["sampled"]))
         if self.first_share is None:
             self.first_share = p.share - p.share / max(1, p.t)
@@ -84,9 +88,12 @@ class Display:
             self.console.print(self.line(p, now), highlight=False)
 
     def rate(self) -> str:
-        """Sampled tokens per second over the last steps, everything else included; nothing before the second step."""
+        """Sampled tokens per second over the last steps, everything else included; nothing before the second step.
+
+        Nothing, too, where nothing is sampled.
+        """
         (t0, n0), (t1, n1) = self.recent[0], self.recent[-1]
-        return f"{(n1 - n0) / (t1 - t0):,.0f} tokens/s " if t1 > t0 else ""
+        return f"{(n1 - n0) / (t1 - t0):,.0f} tokens/s " if t1 > t0 and n1 else ""
 
     def eta(self, p: Progress, now: float) -> float:
         """Seconds left, at the pace so far."""
@@ -97,6 +104,8 @@ class Display:
         """One plain line."""
         gate = f" gate {self.gate[-1]:.3f}" if self.gate else ""
         score = f" score {mean(self.scores[-10:]):.3f}" if self.scores else ""
+        if self.best:
+            score = f" best {self.best[-1]:.6g} after {p.spent['verifier_calls']:,.0f} evaluations"
         errors = f" errors {p.metrics['errors']:.0f}" if p.metrics.get("errors") else ""
         return (
             f"step {p.t} ({p.share:.0%} of {self.budget}){score}{gate}{errors} {self.rate()}"
@@ -107,17 +116,28 @@ class Display:
         """The live panel."""
         table = Table.grid(padding=(0, 2))
         table.add_row(Text(self.title, "bold"), f"step {p.t}, {p.share:.0%} of {self.budget}")
-        table.add_row("score", f"{mean(self.scores[-10:]):.3f}  {sparkline(self.scores)}" if self.scores else "")
+        if self.best:
+            table.add_row("best value", f"{self.best[-1]:.6g}  {sparkline(self.best)}")
+            table.add_row("evaluations", f"{p.spent['verifier_calls']:,.0f}{members(p.metrics)}")
+        else:
+            table.add_row("score", f"{mean(self.scores[-10:]):.3f}  {sparkline(self.scores)}" if self.scores else "")
         if self.gate:
             table.add_row("gate accuracy", f"{self.gate[-1]:.3f}  {sparkline(self.gate)}")
         flat = p.metrics.get("flat_groups")
-        if flat is not None:
+        if flat is not None and not self.best:
             table.add_row("groups without signal", f"{flat:.0%}")
         if p.metrics.get("errors"):
             table.add_row("[red]errors this step", f"{p.metrics['errors']:.0f} (left out of the update)")
         times = f"elapsed {duration(p.seconds)}   left {duration(self.eta(p, now))}"
         table.add_row("speed", "   ".join(filter(None, (self.rate().strip(), times))))
         return table
+
+
+def members(metrics: Mapping[str, float]) -> str:
+    """What a step of a search says of its archive."""
+    parts = [f"{metrics['members']:,.0f} members"] if "members" in metrics else []
+    parts += [f"{metrics['valid']:.0%} of the last step valid"] if "valid" in metrics else []
+    return "".join(f"   {part}" for part in parts)
 
 
 def mean(values: list[float]) -> float:

@@ -15,6 +15,7 @@ from evolvent.core.files import whole
 from evolvent.core.ledger import UNITS
 from evolvent.core.secrets import redact
 from evolvent.lineage import charts
+from evolvent.lineage.archive_map import archive_map
 from evolvent.lineage.charts import Bin, Row, Series
 from evolvent.lineage.curves import curves, other_curves
 from evolvent.lineage.descent import believed, descent, yields
@@ -60,6 +61,7 @@ def render(view: RunView) -> str:
         descent=descent(view),
         believed=believed(view.rescored) if view.rescored else "",
         yields=yields(view) if view.candidates else [],
+        archive_map=archive_map(view),
         curves=curves(view),
         others=other_curves(view),
         pass_at_k=pass_at_k(view),
