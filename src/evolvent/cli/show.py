@@ -115,6 +115,10 @@ def print_recipe(data: dict[str, Any]) -> None:
                 against = ", ".join(c["against"])
                 console.print(f"  {c['metric']} {c['direction']} by {c['delta']:g} against {against} ({c['kind']})")
             console.print(f"  task {claim['task']}, {claim['budget']}")
+            for where in ("where", "nowhere"):  # of a grid
+                for point in claim.get(where, ()):
+                    at = " ".join(f"{key}={value}" for key, value in point.items())
+                    console.print(f"  {'at' if where == 'where' else 'not at'} {at}", markup=False)
             verdict = part["verdicts"].get(kind)
             console.print(f"  evidence: {verdict or 'none yet; evolvent claims ' + part['name']}")
         if part["notes"]:

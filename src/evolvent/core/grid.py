@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from evolvent.core.claim import Claim
+from evolvent.core.claim import Claim, Component
 from evolvent.core.errors import UserError
 
 
@@ -30,3 +30,13 @@ class GridClaim(Claim):
         """The claim at one point."""
         plain = {name: getattr(self, name) for name in Claim.__dataclass_fields__}
         return replace(Claim(**plain), common={**self.common, **point})
+
+
+Points = tuple[Mapping[str, Any], ...]
+
+
+def grid_claim(
+    text: str, *components: Component, task: str, budget: str, where: Points, nowhere: Points, **more: Any
+) -> GridClaim:
+    """A claim over a grid, with one or more components."""
+    return GridClaim(text, components, task, budget, where=where, nowhere=nowhere, **more)

@@ -38,8 +38,8 @@ execution_grounded_research = recipe(
         **DIGITS,
     ),
     outcome=claim(
-        "Ten epochs end with a better classifier than as many independent ideas.",
-        up("final.rescored", 0.01, "iid-sampling"),
+        "Over ten epochs the best classifier is better than that of as many independent ideas.",
+        up("area.best", 0.03, "iid-sampling"),
         **DIGITS,
     ),
 )
