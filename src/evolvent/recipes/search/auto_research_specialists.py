@@ -12,11 +12,16 @@ that failed are not made again, and agents are drawn by what they have brought. 
 evaluator measures them. Gates on any metric: judge.gates.least.accuracy=0.9.
 """
 
+from evolvent.core.claim import claim, down, up
 from evolvent.core.recipe import put, recipe, wrap
 from evolvent.recipes.search.random_search import random_search
 from evolvent.search.admission import improved
 from evolvent.search.gates import Gates
 from evolvent.search.specialists import Specialists
+
+DIGITS = {"task": "program:digits", "budget": "300 evaluations", "model": "none"}
+BLIND = {"recipe": "auto-research-specialists", "rollout.lineage": False}
+GENERIC = {"recipe": "auto-research-specialists", "rollout.team": "generic", "rollout.agents": 1}
 
 auto_research_specialists = recipe(
     "auto-research-specialists",
@@ -27,4 +32,17 @@ auto_research_specialists = recipe(
     wrap("judge", Gates),
     title="Auto Research with Specialist Agents Develops Effective and Non-Trivial Training Recipes",
     paper="arXiv 2605.05724",
+    mechanism=claim(
+        "Agents that read the lineage make fewer edits again that have failed before.",
+        down("train.repeated", 0.005, "blind"),
+        arms={"blind": BLIND},
+        **DIGITS,
+    ),
+    outcome=claim(
+        "At the same number of trials it ends with a better recipe than the same agents without lineage, and than a "
+        "single generalist.",
+        up("final.rescored", 0.01, "blind", "generalist"),
+        arms={"blind": BLIND, "generalist": GENERIC},
+        **DIGITS,
+    ),
 )

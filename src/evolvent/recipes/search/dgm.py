@@ -9,7 +9,7 @@ the change; without one the agent's own code does that, with a library of compon
 `--set propose.parent=latest` without open-ended exploration.
 """
 
-from evolvent.core.claim import claim, down, up
+from evolvent.core.claim import claim, up
 from evolvent.core.recipe import put, recipe
 from evolvent.recipes.search.random_search import random_search
 from evolvent.search.admission import keep_all
@@ -19,6 +19,7 @@ from evolvent.search.selfmodify import SelfModify
 from evolvent.search.stages import second_best
 
 TASK = "program:repair:30"
+LATEST = {"recipe": "dgm", "propose.parent": "evolvent.search.parents:latest"}
 
 dgm = recipe(
     "dgm",
@@ -32,12 +33,13 @@ dgm = recipe(
     title="Darwin Gödel Machine: Open-Ended Evolution of Self-Improving Agents",
     paper="arXiv 2505.22954",
     mechanism=claim(
-        "Parents are better than those that are drawn evenly from the same archive.",
-        down("train.parent_rank", 0.03, "uniform"),
+        "An archive of stepping stones keeps the search open: fewer agents are ones that were there already than in a "
+        "chain that always extends the latest one.",
+        up("share.distinct", 0.2, "latest"),
         task=TASK,
         budget="300 evaluations",
         model="none",
-        arms={"uniform": {"recipe": "dgm", "propose.parent": "evolvent.search.parents:uniform"}},
+        arms={"latest": LATEST},
     ),
     outcome=claim(
         "It ends with a better agent than a chain that always extends the latest one, and than a modifier that never "
@@ -47,7 +49,7 @@ dgm = recipe(
         budget="300 evaluations",
         model="none",
         arms={
-            "latest": {"recipe": "dgm", "propose.parent": "evolvent.search.parents:latest"},
+            "latest": LATEST,
             "fixed": {"recipe": "dgm", "rollout.mutate.editor": "evolvent.search.selfmodify:fixed"},
         },
     ),
