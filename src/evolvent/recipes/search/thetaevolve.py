@@ -20,6 +20,8 @@ answers are a few tokens long here (wrap evolvent.rollout.partial around a roll-
 
 from __future__ import annotations
 
+from typing import Any
+
 from evolvent.core.claim import claim, up
 from evolvent.core.recipe import put, recipe, wrap
 from evolvent.learn.credit import GroupCredit, mean, std
@@ -33,8 +35,18 @@ from evolvent.search.ladder import Ladder, power
 from evolvent.search.parents import mixed
 from evolvent.search.reinforce import Families, Reinforce, sampled
 
-SMALL = {"keep.islands.count": 2, "judge.ladder.shape": power, "judge.ladder.shape.high": 1.6}
+KISSING: dict[str, Any] = {
+    "task": "program:kissing:8",
+    "budget": "600 evaluations",
+    "common": {
+        "keep.islands.count": 2,
+        "judge.ladder.shape": power,
+        "judge.ladder.shape.low": 0.0,
+        "judge.ladder.shape.high": 240.0,
+    },
+}
 FROZEN = {"recipe": "thetaevolve", "learn.train": False}
+INDEPENDENT = {**FROZEN, "propose.parent": "evolvent.search.parents:seed"}
 
 thetaevolve = recipe(
     "thetaevolve",
@@ -63,10 +75,15 @@ thetaevolve = recipe(
     paper="arXiv 2511.23473",
     mechanism=claim(
         "What the policy writes is rewarded more than what the same policy writes when nothing is learned.",
-        up("late.score", 0.5, "frozen"),
-        task="program:circle-packing:10",
-        budget="400 evaluations",
-        common=SMALL,
+        up("late.score", 0.3, "frozen"),
         arms={"frozen": FROZEN},
+        **KISSING,
+    ),
+    outcome=claim(
+        "Over the same number of evaluated programs its best arrangement has more vectors than where nothing is "
+        "learned, and than where all programs are varied from the first one.",
+        up("area.best", 2.0, "frozen", "independent"),
+        arms={"frozen": FROZEN, "independent": INDEPENDENT},
+        **KISSING,
     ),
 )
