@@ -15,4 +15,5 @@ WORLDS = {  # name -> `world(size)`; sizes to try
     "digits-live": ("evolvent.tasks.worlds.digits_live:world", ""),
     "repair": ("evolvent.tasks.worlds.repair.world:world", "60"),
     "patches": ("evolvent.tasks.worlds.repair.patches:task", "40, gate-20"),
+    "text-games": ("evolvent.tasks.worlds.text_games.world:world", "games=12"),
 }
