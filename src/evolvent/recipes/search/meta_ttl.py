@@ -21,7 +21,7 @@ from evolvent.search.admission import complete
 from evolvent.search.merge import Merging
 from evolvent.search.minibatch import Accept, Reflective
 
-GAMES = {"task": "program:text-games", "budget": "600 evaluations", "model": "none"}
+GAMES = {"task": "program:text-games", "budget": "2000 evaluations", "model": "none"}
 ARMS = {
     "reflexion": {"recipe": "meta-ttl", "judge.start": "reflexion", "rollout.mutate.edits": 0},
     "static": {"recipe": "meta-ttl", "rollout.mutate.edits": 0},

@@ -84,8 +84,8 @@ def _words(text: str) -> set[str]:
 
 @dataclass
 class Directives:
-    """Roll out: without a model a child has `edits` changes of the parent's list of directives: one more of the
-    library, one less, or one in another place.
+    """Roll out: without a model a child has up to `edits` changes of the parent's list of directives: one more of the
+    library, one less, or one in another place. How many is drawn, from 1 on; with 0 it is as its parent.
 
     guided  how much the diagnosis of the parent's run says which directive is added: p ~ 1 + guided * relevance.
             With lines of guidance left out it is twice as likely that one is taken away
@@ -93,7 +93,7 @@ class Directives:
     Metrics: `relevance` of what was added, and `directives`, the length of the children's lists, means over children.
     """
 
-    edits: int = 1
+    edits: int = 3
     guided: float = 1.0
     tries: int = 5
 
@@ -137,7 +137,7 @@ class Directives:
     ) -> list[str]:
         """A changed list."""
         new = list(lines)
-        for _ in range(self.edits):
+        for _ in range(int(rng.integers(1, self.edits + 1)) if self.edits else 0):
             rest = [line for line in library if line not in new]
             crowded = bool(self.guided and symptoms.get("left out"))
             weights = np.array([2.0 * bool(rest), (1.0 + crowded) * bool(new), 1.0 * (len(new) > 1)])

@@ -33,6 +33,9 @@ class Player:
         self.done: set[tuple[str, str]] = set()  # lines of the guidance that were carried out
         self.habits: list[str] = []
         self.room = ""
+        self.ways: dict[str, list[tuple[str, str]]] = {}  # room -> (direction, where it leads)
+        for (room, way), to in self.notes.ways.items():
+            self.ways.setdefault(room, []).append((way, to))
 
     def command(self, seen: str) -> str:
         """The next command."""
@@ -93,14 +96,13 @@ class Player:
         first: dict[str, str] = {self.room: ""}
         found: dict[str, str] = {}  # kind of target -> first step
         queue = deque([self.room])
-        while queue:
+        while queue and len(found) < len(targets):
             room = queue.popleft()
             for kind, rooms in targets.items():
                 if room in rooms and kind not in found and (first[room] or rooms[room]):
                     found[kind] = first[room] or rooms[room]
-            for (place, way), to in notes.ways.items():
-                blocked = to in notes.empty or not self._may(f"go {way}", carried, place)
-                if place == room and to not in first and not blocked:
+            for way, to in self.ways.get(room, ()):
+                if to not in first and to not in notes.empty and self._may(f"go {way}", carried, room):
                     first[to] = first[room] or way
                     queue.append(to)
         wanted = [kind for kind in (notes.order, *found) if kind in found]

@@ -20,6 +20,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from evolvent.core.errors import UserError, VerifierError
@@ -136,8 +137,9 @@ def episode(name: str, number: int, guidance: str, limit: int) -> tuple[float, s
     return game.score / game.layout.most, "".join(log)
 
 
-def inner_run(strategy: Sequence[str], name: str, settings: Settings) -> Run:
-    """All episodes of a game with the scripted player and the scripted adviser."""
+@lru_cache(maxsize=1024)
+def inner_run(strategy: tuple[str, ...], name: str, settings: Settings) -> Run:
+    """All episodes of a game with the scripted player and the scripted adviser; the same each time."""
     scores, logs, guidance = [], [], [""]
     for k in range(settings.episodes):
         score, log = episode(name, k, guidance[k], settings.limit)
@@ -154,7 +156,7 @@ class TextGames(ProgramTask):
 
     def __init__(self, settings: Settings, name: str) -> None:
         self.settings, self.max_turns = settings, settings.limit
-        self.play: Play = lambda strategy, names: [inner_run(strategy, n, settings) for n in names]
+        self.play: Play = lambda strategy, names: [inner_run(tuple(strategy), n, settings) for n in names]
         n = settings.games
         super().__init__(
             World(
