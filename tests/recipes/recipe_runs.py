@@ -69,6 +69,7 @@ TASKS = {
     "dgm": "program:repair:10",
     "hgm": "program:repair:10",
     "gepa": "program:regret:10",
+    "meta-ttl": "program:text-games:games=3,episodes=2,limit=15",
     "self-evolving-recsys": "program:digits-live",
     "se-agent": "program:patches:3",
     "rtv-pdr": "program:patches:3",
