@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -78,8 +79,9 @@ def relevance(sentence: str, symptoms: Mapping[str, int]) -> float:
     return sum(math.log1p(count) * len(own & _words(SYMPTOMS[name])) for name, count in symptoms.items())
 
 
-def _words(text: str) -> set[str]:
-    return set(re.findall(r"[a-z]+", text.lower())) - PLAIN
+@lru_cache(maxsize=4096)
+def _words(text: str) -> frozenset[str]:
+    return frozenset(re.findall(r"[a-z]+", text.lower())) - PLAIN
 
 
 @dataclass

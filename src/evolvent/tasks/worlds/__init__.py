@@ -16,4 +16,5 @@ WORLDS = {  # name -> `world(size)`; sizes to try
     "repair": ("evolvent.tasks.worlds.repair.world:world", "60"),
     "patches": ("evolvent.tasks.worlds.repair.patches:task", "40, gate-20"),
     "text-games": ("evolvent.tasks.worlds.text_games.world:world", "games=12"),
+    "structures": ("evolvent.tasks.worlds.structures.world:world", "problems=20"),
 }
