@@ -68,6 +68,7 @@ TASKS = {
     "latr": "arith:1x1,1x1-chain",
     "dgm": "program:repair:10",
     "hgm": "program:repair:10",
+    "auto-evolve": "program:structures:problems=2",
     "gepa": "program:regret:10",
     "meta-ttl": "program:text-games:games=3,episodes=2,limit=15",
     "self-evolving-recsys": "program:digits-live",

@@ -5,11 +5,11 @@
     REFINE     3 times, each with new problems: what is missing is added, steps become ones that can be carried out
     solve      every problem by filling the structure in
 
-arXiv 2410.06328. The number of refinements is ours. Once per task, not per problem, and without looking at any value: the
-structure that is handed in is the last one. Tasks are of reasoning-gym, not of BBH. Without a model a scripted solver
-carries the steps out, modules are proposed by the words that they share with the examples, and a refinement is the change
-of one step that makes more of it relevant and more examples be filled in. Self-Discover: propose.source=fixed with
-propose.refinements=0; chain-of-thought: propose.source=none.
+arXiv 2410.06328. The number of refinements is ours. Once per task, not per problem, and without looking at any value:
+the structure that is handed in is the last one. Tasks are of reasoning-gym, not of BBH. Without a model a scripted
+solver carries the steps out, modules are proposed by the words that they share with the examples, and a refinement is
+the change of one step that makes more of it relevant and more examples be filled in. Self-Discover:
+propose.source=fixed with propose.refinements=0; chain-of-thought: propose.source=none.
 """
 
 from evolvent.core.claim import claim, up

@@ -6,10 +6,10 @@
     in the end   the policy is frozen, and measured on games of families that nobody has seen
 
 arXiv 2604.00830. Only the strategy section of the policy's prompt changes. Its games are Jericho's, ours are generated
-(`program:text-games`). Minibatches and fronts are of the same games, and each is run once; the paper takes two sets, and
-the mean of five runs. Without a model actor and adviser are scripted, the strategy is a list of directives, and edits of
-it follow a diagnosis of the run. A fixed policy as in Reflexion: judge.start=reflexion with rollout.mutate.edits=0; an
-actor without guidance: the latter alone.
+(`program:text-games`). Minibatches and fronts are of the same games, and each is run once; the paper takes two sets,
+and the mean of five runs. Without a model actor and adviser are scripted, the strategy is a list of directives, and
+edits of it follow a diagnosis of the run. A fixed policy as in Reflexion: judge.start=reflexion with
+rollout.mutate.edits=0; an actor without guidance: the latter alone.
 """
 
 from evolvent.core.claim import claim, up

@@ -1,7 +1,7 @@
 """How the strategy section of an adaptation policy changes: by reflection on an inner run of the parent.
 
-The parent is run on the minibatch first, and whoever makes the child looks at that run: a model reads its whole history,
-and rules a diagnosis of it.
+The parent is run on the minibatch first, and whoever makes the child looks at that run: a model reads its whole
+history, and rules a diagnosis of it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ SYMPTOMS = {  # what a diagnosis says, after a count
     "left out": "lines of guidance that were left out, being more than the actor reads",
     "lost": "lines of earlier guidance that a new episode did not keep",
 }
-PLAIN = frozenset("the and that were was which with what where them of in a an or to by it is not any new".split())
+PLAIN = frozenset({
+    "the", "and", "that", "were", "was", "which", "with", "what", "where", "them", "of", "in", "a", "an", "or", "to",
+    "by", "it", "is", "not", "any", "new",
+})  # fmt: skip
 BLOCK = re.compile(r"^```\w*[ \t]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 

@@ -1,4 +1,5 @@
-"""Modules and structures by rules, from a task's unlabelled examples alone: generated or selected, implemented, refined.
+"""Modules and structures by rules, from a task's unlabelled examples alone: generated or selected, implemented,
+refined.
 
 A module is a sentence that the scripted solver understands. What it has to do with a task is the share of its words
 that the examples have, too; pieces of text that it needs are what all examples have in common. Nobody reads an answer.
@@ -15,7 +16,10 @@ from functools import lru_cache
 from evolvent.tasks.worlds.structures.operations import FIXED, LIBRARY, PLACES, Operation, fill, understood
 
 Structure = dict[str, str]
-PLAIN = frozenset("the a an of in it is or and as to at that are what for each by with from than".split())
+PLAIN = frozenset({
+    "the", "a", "an", "of", "in", "it", "is", "or", "and", "as", "to", "at", "that", "are", "what", "for", "each", "by",
+    "with", "from", "than",
+})  # fmt: skip
 TOKEN = re.compile(r"\s+|\w+|[^\w\s]")
 
 
@@ -113,12 +117,14 @@ def keyed(steps: Sequence[str]) -> Structure:
 
 def worth(structure: Mapping[str, str], questions: Sequence[str]) -> tuple[float, ...]:
     """What is better of two structures without looking at answers: its steps have more to do with the task, of those
-    that have at least `SHARE` as much as any; then it is filled in for more questions; then further; then the data that it takes have fewer words of those that all
-    questions have; then it is shorter."""
+    that have at least `SHARE` as much as any; then it is filled in for more questions; then further; then the data that
+    it takes have fewer words of those that all questions have; then it is shorter."""
     found, steps = [fill(structure, q) for q in questions], list(structure.values())
     missing = sum(1 - len(f.values) / max(1, len(steps)) for f in found)
     frame = frozenset.intersection(*(words(q) for q in questions))
-    cut = next((i for i, step in enumerate(steps) if (o := understood(step)) is None or o[0].place != "take"), len(steps))
+    cut = next(
+        (i for i, step in enumerate(steps) if (o := understood(step)) is None or o[0].place != "take"), len(steps)
+    )
     taken = [f.values[cut - 1] if 0 < cut <= len(f.values) else q for f, q in zip(found, questions, strict=True)]
     wordy = sum(len(frame & words(str(value))) for value in taken) / len(questions)
     least = SHARE * max(relevance(o.says, questions) for o in plain_library())

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 from evolvent.core.errors import UserError, VerifierError, unknown
@@ -47,8 +48,8 @@ def structures_task(role: Role) -> Structures:
 class OncePerTask:
     """Propose: the next task in a drawn order, with what its structure is made from.
 
-    source       of modules: `generated` for the task; `fixed`, selected from a list and adapted (Self-Discover); `none`:
-                 one step that says to work it out (chain-of-thought)
+    source       of modules: `generated` for the task; `fixed`, selected from a list and adapted (Self-Discover);
+                 `none`: one step that says to work it out (chain-of-thought)
     examples     unlabelled problems of the task that are looked at, and as many new ones in each refinement
     modules      of which a structure is made
     refinements  how often it is rewritten; the paper's number is not known to us
@@ -98,7 +99,7 @@ def handed_in(t: Trajectory, request: Request, stages: Sequence[Mapping[str, str
     t.info |= {"program": text_of(book), "operator": data["source"]}
     t.info |= {"instances": (data["task"],), "earlier": latest.evaluation}
     t.info["notes"] = {"task": data["task"], "stages": [dict(stage) for stage in stages]}
-    s.log("refined", sum(a != b for a, b in zip(stages, stages[1:], strict=False)))
+    s.log("refined", sum(a != b for a, b in pairwise(stages)))
     s.log("steps", len(stages[-1]))
 
 

@@ -104,7 +104,7 @@ def test_every_treasure_can_be_had(kind: str) -> None:
     for number in range(25):
         game = layout(f"{kind}-{number}")
         assert set(game.worth) - set(game.guards.values()) <= had(game), number
-        assert 13 <= sum(game.worth.values())
+        assert sum(game.worth.values()) >= 13
         assert not game.guards or SWORD in had(game)
 
 

@@ -22,8 +22,8 @@ SIGNS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, a
 
 @dataclass(frozen=True)
 class Operation:
-    """An operation: its sentence, with {a} and {b} for pieces of text; what it takes, `text` or `list`; where it belongs
-    in a plan: take, list, work, sum or write."""
+    """An operation: its sentence, with {a} and {b} for pieces of text; what it takes, `text` or `list`; where it
+    belongs in a plan: take, list, work, sum or write."""
 
     says: str
     takes: str
@@ -132,6 +132,14 @@ def _letter(question: str, words: list[str]) -> str:
     return str(text.lower().count(letter.lower()))
 
 
+def _pieces(text: str) -> list[str]:
+    return [piece.strip() for piece in text.split(",")]
+
+
+def _quoted(text: str) -> list[str]:
+    return [a or b for a, b in QUOTED.findall(text)]
+
+
 def _listed(found: list[str]) -> list[str]:
     if not found:
         raise ValueError("there is nothing to list")
@@ -143,9 +151,9 @@ LIBRARY: tuple[Operation, ...] = (
     Operation("Take what stands after '{a}'.", "text", "take", _after),
     Operation("Take what follows the last colon.", "text", "take", _after_colon),
     Operation("List the numbers.", "text", "list", lambda q, v: _listed(NUMBER.findall(v))),
-    Operation("List the pieces in quotes.", "text", "list", lambda q, v: _listed([a or b for a, b in QUOTED.findall(v)])),
+    Operation("List the pieces in quotes.", "text", "list", lambda q, v: _listed(_quoted(v))),
     Operation(
-        "Split the list of words at its commas.", "text", "list", lambda q, v: _listed([w.strip() for w in v.split(",")])
+        "Split the list of words at its commas.", "text", "list", lambda q, v: _listed(_pieces(v)),
     ),
     Operation(
         "Split the candidates at the spaces.", "text", "list", lambda q, v: _listed(v.rstrip(".?").split())
@@ -181,7 +189,8 @@ ALONE = ("Calculate the answer to the arithmetic problem.",)  # of chain-of-thou
 
 @dataclass(frozen=True)
 class Filled:
-    """A structure filled in for one question: the value of each step, and what went wrong, at which one (-1: nothing)."""
+    """A structure filled in for one question: the value of each step, and what went wrong, at which one (-1:
+    nothing)."""
 
     values: tuple[Value, ...]
     answer: str | None

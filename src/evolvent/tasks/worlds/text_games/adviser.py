@@ -33,7 +33,9 @@ DIRECTIVES: Mapping[str, str] = {
 }
 REFLEXION = ("deadly", "vain", "points", "route")  # what went wrong, what was wasted, what went well, and a plan
 BRIEF = 5  # lines
-LOG = re.compile(r"\[OBS\] (.*?)\n\[ACTION\] (.*?)\n\[REPLY\] (.*?)\n\[REWARD\] (-?\d+)\n\[CUM_REWARD\] (-?\d+)\n", re.DOTALL)
+LOG = re.compile(
+    r"\[OBS\] (.*?)\n\[ACTION\] (.*?)\n\[REPLY\] (.*?)\n\[REWARD\] (-?\d+)\n\[CUM_REWARD\] (-?\d+)\n", re.DOTALL
+)
 SEEN = re.compile(r"<< (.+?) >>\nExits: (.*)\.\nHere: (.*)\.")
 LACKING = re.compile(r"without the ([\w ]+)")
 FACTS = ("ways", "deadly", "needs", "vain", "points", "lies", "untried")

@@ -188,7 +188,10 @@ def _bar(
 
 
 def _reached(
-    rooms: Mapping[str, Mapping[str, Exit]], start: str, barred: Collection[tuple[str, str]], guards: Collection[str] = ()
+    rooms: Mapping[str, Mapping[str, Exit]],
+    start: str,
+    barred: Collection[tuple[str, str]],
+    guards: Collection[str] = (),
 ) -> set[str]:
     """The rooms that one comes to without passages that are barred, and without going past a guard."""
     found, left = {start}, [start]

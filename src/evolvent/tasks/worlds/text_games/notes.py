@@ -95,7 +95,10 @@ def route_lines(notes: Notes) -> list[str]:
     return [f"Repeat from the start: {'; '.join(notes.route)}."] if notes.route else []
 
 
-ORDERS = {"points": "Collect what is known to be worth points first, then explore.", "untried": "Explore first, then collect."}
+ORDERS = {
+    "points": "Collect what is known to be worth points first, then explore.",
+    "untried": "Explore first, then collect.",
+}
 HABIT = "In every room first: {}."
 FORMS = {
     "ways": re.compile(r"From ([\w-]+): (.+)\."),

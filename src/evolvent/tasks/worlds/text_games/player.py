@@ -2,8 +2,8 @@
 
 It takes what lies about, opens what is closed, unlocks what it has a key for, and else walks on at random, preferably
 where it was not lately. Guidance makes it a planner: it walks the known ways to points, tools and exits nobody tried,
-keeps away from what kills, and leaves out what is of no use. Like an actor model with a short memory, it knows of earlier
-steps only what guidance says.
+keeps away from what kills, and leaves out what is of no use. Like an actor model with a short memory, it knows of
+earlier steps only what guidance says.
 """
 
 from __future__ import annotations
@@ -116,7 +116,11 @@ class Player:
             for room, command in notes.points
             if (room, command) not in self.done and self._may(command, carried, room)
         }
-        points |= {room: "" for tool, room in notes.lies.items() if tool not in carried and (room, f"take {tool}") not in self.done}
+        points |= {
+            room: ""
+            for tool, room in notes.lies.items()
+            if tool not in carried and (room, f"take {tool}") not in self.done
+        }
         untried = {
             room: way
             for room, way in notes.untried

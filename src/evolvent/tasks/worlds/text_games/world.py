@@ -3,10 +3,10 @@
     program:text-games                                12 games to learn from, 4 episodes each, 40 steps an episode
     program:text-games:games=6,episodes=3,limit=30    others
 
-A candidate is a meta-prompt: a header and a footer that stay as they are, and between them a strategy section, a list of
-sentences. It is a Python text, which is read and not run. An inner run plays all episodes of one game: after each the
-adaptation policy reads the log, and writes the guidance that the actor has in the next one. With the share s_k of all
-points in episode k, the value of an instance is
+A candidate is a meta-prompt: a header and a footer that stay as they are, and between them a strategy section, a list
+of sentences. It is a Python text, which is read and not run. An inner run plays all episodes of one game: after each
+the adaptation policy reads the log, and writes the guidance that the actor has in the next one. With the share s_k of
+all points in episode k, the value of an instance is
 
     sum_k k s_k / sum_k k          (Meta-TTL, arXiv 2604.00830, and its released code)
 
@@ -39,14 +39,14 @@ from evolvent.tasks.worlds.text_games.player import Player
 
 TESTED = 60  # games of the split test
 GAIN = "gain/"  # before the name of a game: the value is what the last episode has gained on the first one
-GOAL = """Improve the strategy section of a prompt. With it a language model reads the log of an episode of a text game and
-writes guidance for an actor, who plays the same game again. The value is the mean share of points, later episodes count
-more. Games differ."""
-HEADER = """You advise an actor who plays a text game several times, from the beginning each time. You read the log of the
-latest episode: what the actor saw [OBS], its command [ACTION], the reply [REPLY], the points that it brought [REWARD] and
-all points so far [CUM_REWARD]."""
-FOOTER = f"""Write your guidance for the next episode between <learn> and </learn>, a sentence each line. It takes the place of
-the guidance before it, and the actor reads {LINES} lines of it."""
+GOAL = """Improve the strategy section of a prompt. With it a language model reads the log of an episode of a text game
+and writes guidance for an actor, who plays the same game again. The value is the mean share of points, later episodes
+count more. Games differ."""
+HEADER = """You advise an actor who plays a text game several times, from the beginning each time. You read the log of
+the latest episode: what the actor saw [OBS], its command [ACTION], the reply [REPLY], the points that it brought
+[REWARD] and all points so far [CUM_REWARD]."""
+FOOTER = f"""Write your guidance for the next episode between <learn> and </learn>, a sentence each line. It takes the
+place of the guidance before it, and the actor reads {LINES} lines of it."""
 ACTOR = "You play a text game. Explore systematically."
 STARTS = {"": (), "reflexion": tuple(DIRECTIVES[name] for name in REFLEXION)}
 
