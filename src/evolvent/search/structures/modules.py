@@ -100,10 +100,12 @@ def selected(questions: Sequence[str], count: int) -> list[str]:
 
 
 def implemented(modules: Sequence[str], questions: Sequence[str]) -> Structure:
-    """IMPLEMENT: the most relevant module of each place, in the order of the places."""
+    """IMPLEMENT: the most relevant module of each place, in the order of the places. What has nothing to do with the task
+    is left out, but for what takes data out."""
     chosen = []
     for place in PLACES:
         here = [m for m in modules if (found := understood(m)) is not None and found[0].place == place]
+        here = [m for m in here if place in ("take", "list") or relevance(m, questions)]
         if here:
             cut = [m for m in here if "'" in m]  # with words of the task itself
             chosen.append(max(cut or here, key=lambda m: relevance(m, questions)))

@@ -49,7 +49,7 @@ class OncePerTask:
     """Propose: the next task in a drawn order, with what its structure is made from.
 
     source       of modules: `generated` for the task; `fixed`, selected from a list and adapted (Self-Discover);
-                 `none`: one step that says to work it out (chain-of-thought)
+                 `none`: nothing but to take what is asked for and work it out (chain-of-thought)
     examples     unlabelled problems of the task that are looked at, and as many new ones in each refinement
     modules      of which a structure is made
     refinements  how often it is rewritten; the paper's number is not known to us

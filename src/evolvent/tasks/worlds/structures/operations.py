@@ -183,8 +183,9 @@ PLACES = ("take", "list", "work", "sum", "write")
 FIXED = (  # the generic ones that a fixed list of modules has; they may be adapted to others of the same verb
     "Take what follows the last colon.", "List the numbers.", "Split the list of words at its commas.",
     "Sort the list in ascending order.", "Reverse the list.", "Calculate the total.", "Count the entries of the list.",
+    "Write it as a comma-separated list.",
 )  # fmt: skip
-ALONE = ("Calculate the answer to the arithmetic problem.",)  # of chain-of-thought: one step for whatever is asked
+ALONE = (FIXED[0], "Calculate the answer to the arithmetic problem.")  # of chain-of-thought: to work out what is asked
 
 
 @dataclass(frozen=True)

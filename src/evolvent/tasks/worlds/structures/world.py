@@ -100,7 +100,7 @@ class Structures(ProgramTask):
             World(
                 name=name,
                 goal=GOAL,
-                seed=text_of({task: {"step 1": ALONE[0]} for task in TASKS}),
+                seed=text_of({task: {f"step {i}": step for i, step in enumerate(ALONE, 1)} for task in TASKS}),
                 call=lambda text, names: Call({PROGRAM: text}, "program", "STRUCTURES"),
                 judge=lambda value, names: invalid("nothing is run here"),
                 instances={
