@@ -59,7 +59,7 @@ def anchors(questions: Sequence[str]) -> list[str]:
             else:
                 slots.append([i, i + 1])
     for start, stop in sorted(slots, key=lambda s: s[0] - s[1]):
-        before, after = [], []
+        before, after = list[str](), list[str]()
         for i in range(start - 1, -1, -1):
             if i not in common or len("".join(before)) > 12:
                 break
@@ -88,9 +88,12 @@ def generated(questions: Sequence[str], count: int) -> list[str]:
 
 
 def selected(questions: Sequence[str], count: int) -> list[str]:
-    """SELF-DISCOVER's select and adapt: the `count` most relevant of the fixed list, each put in the words of the task
-    as far as its verb allows."""
-    ranked = sorted(FIXED, key=lambda says: -relevance(says, questions))[:count]
+    """SELF-DISCOVER's select and adapt: of the fixed list what takes data out, and the `count` most relevant of the rest,
+    each put in the words of the task as far as its verb allows."""
+    places = {o.says: o.place for o in plain_library()}
+    taking = [says for says in FIXED if places[says] in ("take", "list")]
+    rest = [says for says in FIXED if says not in taking]
+    ranked = taking + sorted(rest, key=lambda says: -relevance(says, questions))[:count]
     adapted = []
     for says in ranked:
         verb = says.partition(" ")[0]
@@ -100,8 +103,8 @@ def selected(questions: Sequence[str], count: int) -> list[str]:
 
 
 def implemented(modules: Sequence[str], questions: Sequence[str]) -> Structure:
-    """IMPLEMENT: the most relevant module of each place, in the order of the places. What has nothing to do with the task
-    is left out, but for what takes data out."""
+    """IMPLEMENT: the most relevant module of each place, in the order of the places. What has nothing to do with the
+    task is left out, but for what takes data out."""
     chosen = []
     for place in PLACES:
         here = [m for m in modules if (found := understood(m)) is not None and found[0].place == place]

@@ -17,7 +17,9 @@ from functools import lru_cache
 Value = str | list[str]
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 QUOTED = re.compile(r"\"([^\"]*)\"|'([^']*)'")
-SIGNS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.USub: operator.neg}
+SIGNS: Mapping[type, Callable[..., int]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.USub: operator.neg
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -114,9 +114,9 @@ class Structures(ProgramTask):
     def evaluate(self, programs: Sequence[str], names: Sequence[Sequence[str]] | None = None) -> list[Evaluation]:
         """Verdicts, in the order of the books."""
         asked = [self.instances("train")] * len(programs) if names is None else names
-        return [self._verdict(text, tuple(own)) for text, own in zip(programs, asked, strict=True)]
+        return [self._worth(text, tuple(own)) for text, own in zip(programs, asked, strict=True)]
 
-    def _verdict(self, text: str, names: tuple[str, ...]) -> Evaluation:
+    def _worth(self, text: str, names: tuple[str, ...]) -> Evaluation:
         from evolvent.tasks.reasoning_gym.verify import is_right
 
         try:

@@ -177,9 +177,9 @@ class TextGames(ProgramTask):
     def evaluate(self, programs: Sequence[str], names: Sequence[Sequence[str]] | None = None) -> list[Evaluation]:
         """Verdicts, in the order of the programs, with the metrics `first/GAME` and `last/GAME`."""
         asked = [self.instances("train")] * len(programs) if names is None else names
-        return [self._verdict(program, tuple(own)) for program, own in zip(programs, asked, strict=True)]
+        return [self._worth(program, tuple(own)) for program, own in zip(programs, asked, strict=True)]
 
-    def _verdict(self, program: str, names: tuple[str, ...]) -> Evaluation:
+    def _worth(self, program: str, names: tuple[str, ...]) -> Evaluation:
         try:
             strategy = strategy_of(program)
         except (SyntaxError, RecursionError, MemoryError) as reason:
@@ -190,7 +190,7 @@ class TextGames(ProgramTask):
             runs = self.play(strategy, [name.removeprefix(GAIN) for name in names])
         except VerifierError as reason:
             return invalid(str(reason), "lost")
-        values, metrics = {}, {}
+        values, metrics = dict[str, float](), dict[str, float]()
         for name, run in zip(names, runs, strict=True):
             values[name] = run.gain if name.startswith(GAIN) else run.fitness
             metrics |= {f"first/{name}": run.scores[0], f"last/{name}": run.scores[-1]}
