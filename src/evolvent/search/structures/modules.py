@@ -88,8 +88,8 @@ def generated(questions: Sequence[str], count: int) -> list[str]:
 
 
 def selected(questions: Sequence[str], count: int) -> list[str]:
-    """SELF-DISCOVER's select and adapt: of the fixed list what takes data out, and the `count` most relevant of the rest,
-    each put in the words of the task as far as its verb allows."""
+    """SELF-DISCOVER's select and adapt: of the fixed list what takes data out, and the `count` most relevant of the
+    rest, each put in the words of the task as far as its verb allows."""
     places = {o.says: o.place for o in plain_library()}
     taking = [says for says in FIXED if places[says] in ("take", "list")]
     rest = [says for says in FIXED if says not in taking]
