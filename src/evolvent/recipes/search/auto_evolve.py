@@ -32,14 +32,14 @@ auto_evolve = recipe(
     paper="arXiv 2410.06328",
     mechanism=claim(
         "Refined structures answer more problems of their task than those of a single shot.",
-        up("train.solved", 0.05, "single-shot"),
+        up("train.solved", 0.15, "single-shot"),
         arms={"single-shot": {"recipe": "auto-evolve", "propose.refinements": 0}},
         **REASONING,
     ),
     outcome=claim(
         "At one filling-in per problem, structures of generated modules, refined, answer more new problems than those "
         "of a fixed list of modules, and than chain-of-thought.",
-        up("final.rescored", 0.05, "self-discover", "chain-of-thought"),
+        up("final.rescored", 0.2, "self-discover", "chain-of-thought"),
         arms={
             "self-discover": {"recipe": "auto-evolve", "propose.source": "fixed", "propose.refinements": 0},
             "chain-of-thought": {"recipe": "auto-evolve", "propose.source": "none", "propose.refinements": 0},
