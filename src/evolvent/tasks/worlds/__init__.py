@@ -17,4 +17,5 @@ WORLDS = {  # name -> `world(size)`; sizes to try
     "patches": ("evolvent.tasks.worlds.repair.patches:task", "40, gate-20"),
     "text-games": ("evolvent.tasks.worlds.text_games.world:world", "games=12"),
     "structures": ("evolvent.tasks.worlds.structures.world:world", "problems=20"),
+    "sql": ("evolvent.tasks.worlds.sql.world:task", "20"),
 }

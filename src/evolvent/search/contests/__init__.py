@@ -1,0 +1,1 @@
+"""Contests: a few agents at a time answer the same questions, and ratings over all contests say who is good."""
