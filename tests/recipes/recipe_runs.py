@@ -29,6 +29,7 @@ from evolvent.rollout.prune import Prune
 from evolvent.run.assemble import Assembled, assemble
 from evolvent.run.spec import RunSpec
 from evolvent.search.attempts.waves import Waves
+from evolvent.search.contests.iterations import Iterations as Contests
 from evolvent.search.edit import Edit
 from evolvent.search.guided import Generations
 from evolvent.search.ideas import Epochs
@@ -56,6 +57,7 @@ PROFILES["short"] = {
     Epochs: {"children": 4},
     TwoLoops: {"children": 3, "delay": 0, "slots": 3, "guard": 1.0},
     Waves: {"n": 3, "keep": 2},
+    Contests: {"databases": 2, "questions": 6, "begin": 3, "evolve": 0.4, "challenge": 0.3},
     Families: {"children": 2, "n": 4},
     Edit: {"warmup": 100, "batch": 16, "rate": 1e-2},
     Reinforce: {"lr": 3e-3},
@@ -74,6 +76,7 @@ TASKS = {
     "self-evolving-recsys": "program:digits-live",
     "se-agent": "program:patches:3",
     "rtv-pdr": "program:patches:3",
+    "robophd": "program:sql:3",
 }
 
 

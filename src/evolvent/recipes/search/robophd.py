@@ -1,8 +1,8 @@
 """RoboPhD: agents that write SQL evolve by contests, and Elo ratings say who leads.
 
     agent      an analysis script, run once for each database; instructions for who writes the SQL; a description
-    iteration  3 agents, 2 incumbents and a new one, on 5 drawn databases x 30 questions; set(rows) == set(known rows)
-    rating     every pair of an iteration plays: R += 32 (points - 1 / (1 + 10^((R_other - R) / 400))), from 1500 on
+    iteration  3 agents, 2 incumbents and a new one, on 5 databases x 30 questions; set(rows) == set(known ones)
+    rating     every pair of an iteration plays, R += 32 (points - 1 / (1 + 10^((R_other - R) / 400))), from 1500
     birth      of the leader's failures, and of pieces of the best; tried on the questions before, revised if no better
     schedule   from iteration 12 on 0.7 births, 0.15 challengers (rated > 1500, rarely seen), 0.15 incumbents only
     final      the highest rating

@@ -28,7 +28,8 @@ class Evolve:
     """Roll out: a new agent has the pieces of the first parent, of the others' each that it lacks with probability
     `take` (cross-pollination), and up to `changes` changes: a new piece of the library, or with probability `drop` one
     less. With `read` a new piece is one that may have to do with a failure of the first parent, of a kind that is drawn
-    by how often it occurs; without, any piece.
+    by how often it occurs; without, any piece. With probability `both` a part of the analysis comes with a sentence
+    that may have to do with the same, or the other way round: what is reported is of use only to who is told to use it.
 
     A revision gives up each piece that the agent was born with, and its parent lacks, with probability `regret`, and
     has one change. A combination that was there before is made anew, up to `tries` times. Metrics: `crossed` (pieces
@@ -36,17 +37,18 @@ class Evolve:
     """
 
     take: float = 0.5
-    changes: int = 3
+    changes: int = 5
     drop: float = 0.15
     read: bool = True
+    both: float = 0.6
     regret: float = 0.5
     tries: int = 20
 
     def setup(self, role: Role) -> None:
         """A world of agents that write SQL, and shares."""
         sql_of(role.task)
-        if not all(0 <= share <= 1 for share in (self.take, self.drop, self.regret)):
-            raise UserError("rollout.mutate.take, .drop and .regret are probabilities, from 0 to 1")
+        if not all(0 <= share <= 1 for share in (self.take, self.drop, self.both, self.regret)):
+            raise UserError("rollout.mutate.take, .drop, .both and .regret are probabilities, from 0 to 1")
         if self.changes < 1 or self.tries < 1:
             raise UserError("rollout.mutate.changes and .tries must be at least 1")
 
@@ -108,23 +110,27 @@ class Evolve:
                     sentences.remove(name)
                     dropped += 1
                 continue
-            piece = self._new({*sentences, *parts}, failed, rng)
-            if piece is None:
-                continue
-            added += 1
-            if piece.role == "sentence":
-                sentences.append(piece.code)
-            else:
-                parts[piece.name] = piece.code
+            for piece in self._new({*sentences, *parts}, failed, rng):
+                added += 1
+                if piece.role == "sentence":
+                    sentences.append(piece.code)
+                else:
+                    parts[piece.name] = piece.code
         about = f"{len(parts)} parts of analysis ({', '.join(parts)}), {len(sentences)} sentences."
         return Agent(about, tuple(sentences), parts), {"crossed": crossed, "added": added, "dropped": dropped}
 
-    def _new(self, there: set[str], failed: dict[str, float], rng: np.random.Generator) -> Component | None:
-        """A piece of the library that is not there yet."""
+    def _new(self, there: set[str], failed: dict[str, float], rng: np.random.Generator) -> list[Component]:
+        """A piece of the library that is not there yet, perhaps with one of the other role."""
         left = [c for c in components().values() if c.name not in there and c.code not in there]
         kinds = [kind for kind in sorted(failed) if any(kind in c.serves for c in left)]
         if kinds:
             weights = np.array([failed[kind] for kind in kinds])
             kind = kinds[int(rng.choice(len(kinds), p=weights / weights.sum()))]
             left = [c for c in left if kind in c.serves]
-        return left[int(rng.integers(len(left)))] if left else None
+        if not left:
+            return []
+        one = left[int(rng.integers(len(left)))]
+        mates = [c for c in left if c.role != one.role]
+        if mates and rng.random() < self.both:
+            return [one, mates[int(rng.integers(len(mates)))]]
+        return [one]

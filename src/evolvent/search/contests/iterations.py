@@ -39,18 +39,19 @@ class Iterations:
 
         birth     a new agent of the leader, who is the parent, and the `top` best by rating beside it; it is tried on
                   the questions of the iteration before, `trials` times with questions further back, and revised each
-                  time that it does no better there than the best of those who were asked them
-        contest   `agents` agents, the new one and incumbents, on `questions` questions about each of `databases` drawn
-                  databases; whoever is more accurate beats whoever is less
+                  time that it does worse there than its parent, or than the mean of those who were asked them
+        contest   `agents` agents, the new one and incumbents, on `questions` questions about each of `databases`
+                  databases, all drawn; whoever is more accurate beats whoever is less
 
-    The first contest is the seed program's alone. From iteration `begin` on an iteration is one with a birth (`evolve`),
-    a round of challengers, rarely seen agents rated above `above` (`challenge`), or a contest of incumbents (the rest).
+    The first contest is the seed program's alone. From iteration `begin` on an iteration is one with a birth
+    (`evolve`), a round of challengers, rarely seen agents rated above `above` (`challenge`), or a contest of incumbents
+    only (the rest).
     Trials do not count for ratings. `rating` is `elo`, or another rule of `search.contests.ratings`.
 
     Metrics of contests: `leader` and `incumbents` (accuracy of who led before, where it takes part; mean of those who
     are not new), `newborn` (accuracy), `predicted` (share of pairs of known agents in which the higher rated one is the
     more accurate one; half of it where ratings are equal), `kind` (0 evolve, 1 challenge, 2 select). Of births:
-    `tried` (accuracy of the new agent on trial less that of the best there), `revised`.
+    `tried` (accuracy of the new agent on trial less that of its parent, or of the mean), `revised`.
     """
 
     agents: int = 3
@@ -76,8 +77,8 @@ class Iterations:
         least = min(map(len, there.values()))
         if not 1 <= self.databases <= len(there) or not 1 <= self.questions <= least:
             raise UserError(
-                f"propose.databases goes from 1 to {len(there)} and propose.questions from 1 to {least} in {task.name}, "
-                f"got {self.databases} and {self.questions}"
+                f"propose.databases goes from 1 to {len(there)} and propose.questions from 1 to {least} "
+                f"in {task.name}, got {self.databases} and {self.questions}"
             )
 
     def check(self, system: object) -> None:
@@ -154,7 +155,7 @@ class Iterations:
     def _after_birth(
         self, history: Sequence[Candidate], contests: Sequence[Contest], problem: Problem, s: Step
     ) -> Request | None:
-        """A revision of the newborn, if it did no better than others on trial; else it is ready."""
+        """A revision of the newborn, if it did worse on trial than its parent; else it is ready."""
         if len(history) > self.known:
             self.newborn = history[-1].uid
         if self.newborn is None or self.tried >= self.trials or self.iteration - 1 - self.tried < 1:
@@ -163,11 +164,11 @@ class Iterations:
         one, mates = history[self.newborn], contests[self.iteration - 2 - self.tried]
         names = self.asked(sql_of(s.role.task), s.role.seed, self.iteration - 1 - self.tried)
         accuracy = on(one.evaluation, names) if one.valid else 0.0
-        s.log("tried", accuracy - max(mates.values()))
+        gain = accuracy - mates.get(one.parents[0], float(np.mean(list(mates.values()))))
         self.tried += 1
-        again_wanted = not one.valid or accuracy <= max(mates.values())
-        s.log("revised", again_wanted)
-        if not again_wanted:
+        s.log("tried", gain)
+        s.log("revised", gain < 0 or not one.valid)
+        if gain >= 0 and one.valid:
             self.known = 0
             return None
         self.known = len(history)

@@ -2,7 +2,7 @@
 
 How odd a database is differs: it draws a share p evenly from 0 to 1, and has each of these with the probability p:
 
-names     columns are abbreviated; comments in the CREATE statements say what they mean
+names     half of the columns are abbreviated, and foreign keys; comments in the CREATE statements say what they mean
 keys      foreign keys are not declared
 values    texts are stored in several spellings: casing, spaces at the end, or underscores
 dates     texts such as 31.12.2020, 12/31/2020 or numbers such as 20201231, and not 2020-12-31
@@ -34,6 +34,7 @@ DATES = ("%d.%m.%Y", "%m/%d/%Y", "%Y%m%d")
 STYLES = ("{many}", "{Many}", "tbl_{many}", "{Many}Table")
 IDLE = ("remark", "created_by", "checksum", "batch_no", "legacy_ref")
 SYLLABLES = ("ba", "do", "fe", "ki", "lu", "ma", "no", "ri", "sa", "te", "vo", "wi")
+BRIEF = 0.5  # share of the columns that are abbreviated, where some are
 UNKNOWN = 0.15  # share of the values of an attribute that are not known
 
 
@@ -115,16 +116,19 @@ def short(phrase: str) -> str:
 def _table(
     kind: Kind, size: int, owner: Table | None, style: str, form: str, odd: Sequence[str], rng: np.random.Generator
 ) -> Table:
+    words = [*kind.texts, *kind.numbers, kind.date, kind.label]
+    brief = {w for w in words if "names" in odd and rng.random() < BRIEF}
+
     def named(phrase: str) -> str:
-        return short(phrase) if "names" in odd else phrase.replace(" ", "_")
+        return short(phrase) if phrase in brief else phrase.replace(" ", "_")
 
     def says(phrase: str) -> str:
-        return phrase if "names" in odd else ""
+        return phrase if phrase in brief else ""
 
     columns = {"id": Column("id", "id", "id")}
     if owner is not None:
         one = owner.kind.one
-        columns[one] = Column("key", f"{short(one)}_ref" if "names" in odd else f"{one}_id", one, says(one))
+        columns[one] = Column("key", f"{short(one)}_ref" if "names" in odd else f"{one}_id", one)
     columns[kind.label] = Column("label", named(kind.label), kind.label, says(kind.label))
     for phrase, values in kind.texts.items():
         spelled = {v: _spellings(v, rng) if "values" in odd else (v,) for v in values}
@@ -158,7 +162,9 @@ def _rows(
     labels: list[str] = []
     while len(labels) < size:
         words = [SYLLABLES[i] for i in rng.integers(len(SYLLABLES), size=3).tolist()]
-        made = f"{words[0]}-{rng.integers(10, 99)}".upper() if kind.label in ("code", "plate") else "".join(words).title()
+        made = (
+            f"{words[0]}-{rng.integers(10, 99)}".upper() if kind.label in ("code", "plate") else "".join(words).title()
+        )
         labels += [made] * (made not in labels)
     rows = []
     for i in range(size):

@@ -40,7 +40,7 @@ def answers(databases, queries, steps=STEPS, rows=ROWS):
     Queries may read, and nothing else. One that needs too long, or gives too many rows, is an error.
     """
     found = []
-    for data, texts in zip(databases, queries):
+    for data, texts in zip(databases, queries, strict=True):
         db = opened(data)
         db.execute("PRAGMA query_only = ON")
         db.set_authorizer(lambda action, *rest: sqlite3.SQLITE_OK if action in ALLOWED else sqlite3.SQLITE_DENY)

@@ -143,7 +143,9 @@ class Sql(ProgramTask):
         self, programs: Sequence[str], asked: Sequence[Sequence[str]], found: Sequence[Evaluation | None]
     ) -> list[Evaluation | None]:
         """Have each agent look at the databases that it has not seen. Of each what went wrong, if it was all of it."""
-        new = [[n for n in names if (p, where(n)) not in self.reports] for p, names in zip(programs, asked, strict=True)]
+        new = [
+            [n for n in names if (p, where(n)) not in self.reports] for p, names in zip(programs, asked, strict=True)
+        ]
         todo = [i for i, verdict in enumerate(found) if verdict is None and (new[i] or not asked[i])]
         verdicts: list[Evaluation | None] = [None] * len(programs)
         for i, outcome in zip(todo, self.run([analysis(programs[i], new[i]) for i in todo]), strict=True):
@@ -165,7 +167,10 @@ class Sql(ProgramTask):
     ) -> list[list[tuple[str | None, Any]] | Lost]:
         """What came back of the queries of each agent, in a call for each."""
         texts = [
-            {place: [q for n in mine if (q := queries[i, n][0]) is not None] for place, mine in grouped(asked[i]).items()}
+            {
+                place: [q for n in mine if (q := queries[i, n][0]) is not None]
+                for place, mine in grouped(asked[i]).items()
+            }
             for i in rest
         ]
         outcomes = iter(self.run([querying(t) for t in texts if any(t.values())]))
@@ -233,7 +238,7 @@ def task(size: str = "20") -> Sql:
             judge=judge,
             instances={s: tuple(f"{s}-{i}/{k}" for i in range(m) for k in range(QUESTIONS)) for s, m in counts.items()},
             limits=Limits(seconds=60.0, output=2**24),
-            preload=("sqlite3", "json", "re", "base64"),
+            preload=("numpy", "sqlite3", "json", "re", "base64"),
         )
     )
 

@@ -14,7 +14,13 @@ from typing import Any
 
 from evolvent.tasks.worlds.sql.report import Place, Report
 
-FACTORS = {("dollars", "cents"): 100, ("kilograms", "grams"): 1000, ("hours", "minutes"): 60, ("metres", "centimetres"): 100}
+FACTORS = {
+    ("dollars", "cents"): 100,
+    ("kilograms", "grams"): 1000,
+    ("hours", "minutes"): 60,
+    ("metres", "centimetres"): 100,
+}
+UNIT = f"(?: in ({'|'.join(asked for asked, _ in FACTORS)}))?"
 PARTS = {"%Y": 4, "%m": 2, "%d": 2}
 WORD = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
 
@@ -172,7 +178,7 @@ def _plain(value: str) -> str:
 
 
 def _stands_for(name: Sequence[str], phrase: Sequence[str]) -> bool:
-    """Whether each word of a name is an abbreviation: its letters occur in the word, in their order, the first first."""
+    """Whether each word of a name is an abbreviation: it begins as the word, and its letters occur in order."""
     if len(name) != len(phrase):
         return False
     for brief, word in zip(name, phrase, strict=True):
@@ -301,7 +307,7 @@ TEMPLATES: Sequence[tuple[re.Pattern[str], Callable[..., str]]] = [
         (r"How many (.+) have a (.+) in (\d{4})\?", year),
         (r"What percentage of all (.+) have the (.+) '(.+)'\?", share),
         (r"Of how many (.+) is the (.+) not known\?", unknown),
-        (r"What is the average (.+?)(?: in (dollars|kilograms|hours|metres))? of the (.+)\?", average),
-        (r"What is the total (.+?)(?: in (dollars|kilograms|hours|metres))? of all (.+) whose (.+) has the (.+) '(.+)'\?", total),
+        (rf"What is the average (.+?){UNIT} of the (.+)\?", average),
+        (rf"What is the total (.+?){UNIT} of all (.+) whose (.+) has the (.+) '(.+)'\?", total),
     )
 ]  # fmt: skip
