@@ -27,7 +27,7 @@ def test_it_writes_the_queries_and_the_agents(tmp_path: Path, sandboxed: str) ->
             with lock:
                 births.append(shown)
                 text = SEED.replace("Write one query", f"Version {len(births)}: write one query")
-            a.say(chat_reply("garbage" if len(births) == 1 else f"```python\n{text}```"))
+            a.say(chat_reply("I have no agent." if len(births) == 1 else f"```python\n{text}```"))
             return
         with lock:
             asked.append(shown)

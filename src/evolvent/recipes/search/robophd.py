@@ -7,9 +7,9 @@
     schedule   from iteration 12 on 0.7 births, 0.15 challengers (rated > 1500, rarely seen), 0.15 incumbents only
     final      the highest rating
 
-arXiv 2601.01126; who is an incumbent is from its published code: unconfirmed winners first, then some of the best. There
-rounds without a birth have 4 agents, pairs play one after the other, and a language model does all the writing. Without
-a model, a scripted writer answers in SQL, and new agents are put together from a library of which some is of use.
+arXiv 2601.01126; who is an incumbent is from its published code: unconfirmed winners first, then some of the best.
+There rounds without a birth have 4 agents, pairs play one after the other, and a language model does all the writing.
+Without a model, a scripted writer answers in SQL, and new agents are put together from a library, not all of it of use.
 """
 
 from evolvent.core.recipe import put, recipe, wrap

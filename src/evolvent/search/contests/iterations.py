@@ -22,7 +22,7 @@ from evolvent.search.asking import Prompts
 from evolvent.search.candidate import Candidate
 from evolvent.search.contests.entrants import challengers, incumbents
 from evolvent.search.contests.failures import read_failures
-from evolvent.search.contests.ratings import CONTEST, Contest, Rating, contests_of, elo, leader
+from evolvent.search.contests.ratings import CONTEST, Contest, Rating, best_contest, contests_of, elo, leader
 from evolvent.search.loop import again
 from evolvent.tasks.evaluation import INSTANCE, Evaluation
 from evolvent.tasks.worlds.sql.world import Sql, grouped, sql_of
@@ -49,9 +49,10 @@ class Iterations:
     Trials do not count for ratings. `rating` is `elo`, or another rule of `search.contests.ratings`.
 
     Metrics of contests: `leader` and `incumbents` (accuracy of who led before, where it takes part; mean of those who
-    are not new), `newborn` (accuracy), `predicted` (share of pairs of known agents in which the higher rated one is the
-    more accurate one; half of it where ratings are equal), `kind` (0 evolve, 1 challenge, 2 select). Of births:
-    `tried` (accuracy of the new agent on trial less that of its parent, or of the mean), `revised`.
+    are not new), `luck` (how much more the leader had in its best contest before), `newborn` (accuracy), `predicted`
+    (share of pairs of known agents in which the higher rated one is the more accurate one; half of it where ratings are
+    equal), `kind` (0 evolve, 1 challenge, 2 select). Of births: `tried` (accuracy of the new agent on trial less that
+    of its parent, or of the mean), `revised`.
     """
 
     agents: int = 3
@@ -199,19 +200,21 @@ class Iterations:
             requests.append(request)
         yield requests
         found = {t.info["candidate"]: t.info["accuracy"] for g in s.fresh for t in g.valid if "accuracy" in t.info}
-        self._log(found, ratings, new, leader(history, ratings), s)
+        self._log(found, contests, new, leader(history, ratings), s)
         s.log("kind", KINDS.index(kind))
         self.iteration += 1
         self.newborn, self.known = None, 0
 
     def _log(
-        self, found: Contest, ratings: Mapping[int, float], new: Sequence[int], first: Candidate | None, s: Step
+        self, found: Contest, before: Sequence[Contest], new: Sequence[int], first: Candidate | None, s: Step
     ) -> None:
+        ratings, best = self.rating(before), best_contest(before)
         old = [uid for uid in found if uid in ratings]
         if old:
             s.log("incumbents", float(np.mean([found[uid] for uid in old])))
         if first is not None and first.uid in found and first.uid in ratings:
             s.log("leader", found[first.uid])
+            s.log("luck", best[first.uid] - found[first.uid])
         for uid in new:
             if uid in found and ratings:
                 s.log("newborn", found[uid])
