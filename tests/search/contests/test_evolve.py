@@ -31,7 +31,9 @@ def test_an_agent_is_read_as_it_was_written() -> None:
     assert constants("INSTRUCTIONS = 3\nX = 'y'") == {"DESCRIPTION": "", "INSTRUCTIONS": ""}
 
 
-def children(rule: Evolve, agents: list[Agent], first: Agent | None = None, count: int = 200, **failed: float) -> list:  # type: ignore[type-arg]
+def children(
+    rule: Evolve, agents: list[Agent], first: Agent | None = None, count: int = 200, **failed: float
+) -> list[tuple[Agent, dict[str, int]]]:
     rng = np.random.default_rng(0)
     return [rule._child(agents, first, failed, rng) for _ in range(count)]
 

@@ -17,7 +17,7 @@ Known = Sequence[int]  # uids of valid agents that took part in some contest
 def unconfirmed(contests: Sequence[Contest], known: Known, ratings: Mapping[int, float]) -> list[int]:
     """Who won a contest and has been in none since; the latest first, of these the highest rated."""
     last = {uid: i for i, contest in enumerate(contests) for uid in contest}
-    winners = {}
+    winners: dict[int, int] = {}
     for i, contest in enumerate(contests):
         top = max(contest.values())
         winners |= {uid: i for uid, accuracy in contest.items() if accuracy == top}

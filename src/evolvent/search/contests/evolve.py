@@ -5,7 +5,7 @@ Pieces are sentences of instructions and parts of the analysis, those of the age
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -78,7 +78,7 @@ class Evolve:
         return groups
 
     def _child(
-        self, agents: Sequence[Agent], first: Agent | None, failed: dict[str, float], rng: np.random.Generator
+        self, agents: Sequence[Agent], first: Agent | None, failed: Mapping[str, float], rng: np.random.Generator
     ) -> tuple[Agent, dict[str, int]]:
         """A new agent, and how many pieces of which origin it has."""
         own = agents[0]
@@ -119,7 +119,7 @@ class Evolve:
         about = f"{len(parts)} parts of analysis ({', '.join(parts)}), {len(sentences)} sentences."
         return Agent(about, tuple(sentences), parts), {"crossed": crossed, "added": added, "dropped": dropped}
 
-    def _new(self, there: set[str], failed: dict[str, float], rng: np.random.Generator) -> list[Component]:
+    def _new(self, there: set[str], failed: Mapping[str, float], rng: np.random.Generator) -> list[Component]:
         """A piece of the library that is not there yet, perhaps with one of the other role."""
         left = [c for c in components().values() if c.name not in there and c.code not in there]
         kinds = [kind for kind in sorted(failed) if any(kind in c.serves for c in left)]

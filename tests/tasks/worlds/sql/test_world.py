@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -49,7 +50,7 @@ def sql() -> Iterator[Sql]:
 
 
 def test_splits_and_sizes() -> None:
-    made = load_task("program:sql:3")
+    made = sql_of(load_task("program:sql:3"))
     named = {split: made.instances(split) for split in ("train", "gate", "test")}
     assert [len(names) for names in named.values()] == [3 * QUESTIONS, 6 * QUESTIONS, 9 * QUESTIONS]
     keys = [(question_of(n).text, question_of(n).sql) for names in named.values() for n in names[:QUESTIONS]]
@@ -88,14 +89,9 @@ def test_a_value_is_the_share_that_is_right(sql: Sql) -> None:
 def test_answers_are_compared_as_sets() -> None:
     name = next(n for n in task("2").instances("train") if question_of(n).form == "which")
     rows = [list(row) for row in question_of(name).answer]
-    worth = [
-        judge([("", came)], [name]).value
-        for came in (
-            {"rows": rows}, {"rows": rows + rows[::-1]}, {"rows": rows[1:]}, {"rows": [[*r, 1] for r in rows]},
-            {"error": "interrupted"}, {"rows": []},
-        )
-    ]  # fmt: skip
-    assert worth == [1, 1, 0, 0, 0, 0]
+    answers: list[dict[str, Any]] = [{"rows": rows}, {"rows": rows + rows[::-1]}, {"rows": rows[1:]}]
+    answers += [{"rows": [[*r, 1] for r in rows]}, {"error": "interrupted"}, {"rows": []}]
+    assert [judge([("", came)], [name]).value for came in answers] == [1, 1, 0, 0, 0, 0]
 
 
 def test_right_answers_are_never_sent() -> None:

@@ -132,7 +132,7 @@ def _table(
     columns[kind.label] = Column("label", named(kind.label), kind.label, says(kind.label))
     for phrase, values in kind.texts.items():
         spelled = {v: _spellings(v, rng) if "values" in odd else (v,) for v in values}
-        unknown = ("", "N/A")[int(rng.integers(2))] if "missing" in odd else None
+        unknown: str | int | None = ("", "N/A")[int(rng.integers(2))] if "missing" in odd else None
         columns[phrase] = Column("text", named(phrase), phrase, says(phrase), unknown=unknown, stored=spelled)
     for phrase, (_, _, (asked, other, factor)) in kind.numbers.items():
         scale = factor if "units" in odd else 1

@@ -1,25 +1,28 @@
 """Runs beside what nobody trusts: an agent's analysis of databases, and queries on them. Standard library only."""
 
+from __future__ import annotations
+
 import base64
 import sqlite3
+from typing import Any
 
 STEPS = 2_000_000  # of SQLite's machine, in thousands of which a query is looked at, and after which it is ended
 ROWS = 1000  # of an answer
 ALLOWED = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE)
 
 
-def opened(data):
+def opened(data: str) -> sqlite3.Connection:
     """A database in memory, from the bytes of its file."""
     db = sqlite3.connect(":memory:")
     db.deserialize(base64.b64decode(data))
     return db
 
 
-def reports(databases, longest):
+def reports(databases: list[str], longest: int) -> list[dict[str, Any]]:
     """What the agent's `analyse` says of each database: the text, cut to its length, or the error."""
-    import program
+    import program  # type: ignore[import-not-found]
 
-    found = []
+    found: list[dict[str, Any]] = []
     for data in databases:
         db = opened(data)
         try:
@@ -34,7 +37,9 @@ def reports(databases, longest):
     return found
 
 
-def answers(databases, queries, steps=STEPS, rows=ROWS):
+def answers(
+    databases: list[str], queries: list[list[str]], steps: int = STEPS, rows: int = ROWS
+) -> list[list[dict[str, Any]]]:
     """The rows of each query on its database, or the error: queries[i] are those on databases[i].
 
     Queries may read, and nothing else. One that needs too long, or gives too many rows, is an error.
@@ -49,11 +54,11 @@ def answers(databases, queries, steps=STEPS, rows=ROWS):
     return found
 
 
-def answer(db, text, steps, most):
+def answer(db: sqlite3.Connection, text: str, steps: int, most: int) -> dict[str, Any]:
     """The rows of one query as lists, or the error."""
     left = [steps // 1000]
 
-    def over():
+    def over() -> bool:
         left[0] -= 1
         return left[0] < 0
 

@@ -119,7 +119,7 @@ def _value(table: Table, rng: np.random.Generator) -> tuple[Column, str]:
 
 
 def _lower(db: Database, rng: np.random.Generator) -> tuple[int, int]:
-    return _one([(1, 0), (2, 1), (2, 0)], rng)  # type: ignore[no-any-return]
+    return _one([(1, 0), (2, 1), (2, 0)], rng)
 
 
 Asked = tuple[str, str, dict[str, Any]] | None
