@@ -41,8 +41,8 @@ robophd = recipe(
     title="RoboPhD: Self-Improving Text-to-SQL Through Autonomous Agent Evolution",
     paper="arXiv 2601.01126",
     mechanism=claim(
-        "Who leads by Elo had less luck with the questions: it loses less of its best accuracy in further contests than "
-        "who leads by the best accuracy in a single one.",
+        "Who leads by Elo had less luck with the questions: it loses less of its best accuracy in further contests "
+        "than who leads by the best accuracy in a single one.",
         down("train.luck", 0.04, "greedy"),
         task=TASK,
         budget="1500 evaluations",
