@@ -79,6 +79,13 @@ def test_four_iterations(sandboxed: str) -> None:
         best = archive.best
         assert best is not None
         assert ratings[best.uid] == max(ratings.values())
+        for i, s in enumerate([s for s in taken if "kind" in s.metrics]):
+            before = elo(contests[:i])
+            led = max(before, key=lambda uid: (before[uid], -uid)) if before else None
+            if led is not None and led in contests[i]:
+                once = max(contest[led] for contest in contests[:i] if led in contest)
+                assert s.metrics["luck"] == pytest.approx(once - contests[i][led])
+                assert s.metrics["leader"] == pytest.approx(contests[i][led])
         new = [max(c) for c in contests[1:]]
         assert all(
             uid not in c for uid, c in zip(new, contests, strict=False)

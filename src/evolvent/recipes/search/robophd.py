@@ -43,7 +43,7 @@ robophd = recipe(
     mechanism=claim(
         "Who leads by Elo had less luck with the questions: it loses less of its best accuracy in further contests "
         "than who leads by the best accuracy in a single one.",
-        down("train.luck", 0.04, "greedy"),
+        down("train.luck", 0.02, "greedy"),
         task=TASK,
         budget="1500 evaluations",
         model="none",
