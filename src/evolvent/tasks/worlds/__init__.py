@@ -14,6 +14,7 @@ WORLDS = {  # name -> `world(size)`; sizes to try
     "digits": ("evolvent.tasks.worlds.digits:world", ""),
     "digits-live": ("evolvent.tasks.worlds.digits_live:world", ""),
     "repair": ("evolvent.tasks.worlds.repair.world:world", "60"),
+    "data-curation": ("evolvent.tasks.worlds.curation.world:world", ""),
     "patches": ("evolvent.tasks.worlds.repair.patches:task", "40, gate-20"),
     "text-games": ("evolvent.tasks.worlds.text_games.world:world", "games=12"),
     "structures": ("evolvent.tasks.worlds.structures.world:world", "problems=20"),

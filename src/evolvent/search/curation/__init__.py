@@ -1,0 +1,1 @@
+"""Strategies that clean data, evolved category by category."""
