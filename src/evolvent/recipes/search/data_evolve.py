@@ -1,15 +1,15 @@
 """DataEvolve: strategies that clean the documents of a category evolve, by what is found wrong with these.
 
     observe   issues of a sample of raw documents -> experience pool of the category
-    design    the best strategy so far, what the judge said of it, the issues -> the next one
+    design    one of the best strategies, what the judge said of it, the issues -> the next one
     clean     the new strategy on another sample
     judge     before and after, 1 to 10, with comments -> strategy pool; what is left or lost -> experience pool
 
-arXiv 2603.14420: 30 generations for each category, apart from the others; the best strategy of each is applied to all of
-it. There a strategy is a prompt that a model carries out, and observer, designer and judge are models; here it is a
-function that runs, and the judge counts (`tasks/worlds/curation/judge.py`; the formula of the paper's is not published).
+arXiv 2603.14420: 30 generations for each category, apart from the others; the best strategy of each is applied to all
+of it. There a strategy is a prompt that a model carries out, and observer, designer and judge are models; here it is a
+function that runs, and the judge counts (`tasks/worlds/curation/judge.py`; that of the paper is a model's opinion).
 With a model it observes and designs; without one statistics find issues, and rules make statements of them. The paper
-observes 100 documents, cleans 500 and judges 50 of them; here it is 8 and 16, all of which are judged.
+observes 100 documents, cleans 500 and judges 50 of them; here it is 8 and 48, all of which are judged.
 """
 
 from evolvent.core.recipe import put, recipe, wrap

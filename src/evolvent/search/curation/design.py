@@ -7,7 +7,7 @@ nothing, and some destroy content: which is which is found out by evaluating the
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 
 import numpy as np
@@ -19,6 +19,8 @@ from evolvent.search.variation.tree import program
 from evolvent.tasks.worlds.curation.issues import repaired
 
 LEAST = 4  # characters that two examples must have in common
+SHORT = 24  # characters up to which an example is a piece of a line, and not one
+LINES, JOINED = ('lines = text.split("\\n")',), ('text = "\\n".join(lines)',)
 FILTERED = re.compile(r"^(\s*lines = \[x for x in lines if )(.+)\]$")
 
 
@@ -41,21 +43,25 @@ def shape(text: str) -> str:
     return "".join(found)
 
 
-def statements(issue: Issue) -> list[str]:
-    """What might be done about an issue: lines with a piece of it go, or the piece does, or what has its shape, or
-    whole documents."""
+def statements(issue: Issue, rng: np.random.Generator) -> list[str]:
+    """What might be done about an issue, by its examples: lines with a piece of them go, or the piece does, or, of
+    short ones, whatever has its shape, or whole documents do."""
     piece, example = common(issue), issue.examples[0]
-    word = max(piece.split() or [piece], key=len)
+    words = piece.split() or [piece]
+    at = int(rng.integers(max(1, len(words) - 1)))
+    part = " ".join(words[at : at + 2])
     found = [
-        f"lines = [x for x in lines if {piece!r} not in x]",
-        f"lines = [x for x in lines if {word!r} not in x]",
-        f"lines = [x for x in lines if not re.search({shape(piece)!r}, x)]",
+        f"lines = [x for x in lines if {part!r} not in x]",
         f"lines = [x for x in lines if not x.startswith({example.split(' ')[0]!r})]",
-        f"lines = [re.sub({'^' + shape(example)!r}, '', x) for x in lines]",
-        f"text = text.replace({piece!r}, '')",
-        f"text = re.sub({shape(example)!r}, '', text)",
         f"if {piece!r} in text:\n    return None",
-        f"if text.count({word!r}) > 3:\n    return None",
+        f"if text.count({words[at]!r}) > 3:\n    return None",
+    ]
+    if len(example) > SHORT:
+        return [f"lines = [x for x in lines if {piece!r} not in x]", f"text = text.replace({piece!r}, '')", *found]
+    found += [
+        f"text = text.replace({example!r}, '')",
+        f"text = re.sub({shape(example)!r}, '', text)",
+        f"lines = [re.sub({'^' + shape(example)!r}, '', x) for x in lines]",
     ]
     if (mended := repaired(example)) != example:
         found += [f"text = text.replace({example!r}, {mended!r})"] * 2
@@ -71,25 +77,30 @@ def exceptions(issue: Issue) -> list[str]:
         f"x.startswith({start!r})",
         *(f"{sign!r} in x" for sign in signs),
         f"len(x) <= {max(len(e) for e in issue.examples)}",
-        f"re.match({shape(example)!r}, x)",
+        f"re.match({shape(example[:SHORT])!r}, x)",
     ]
 
 
 def inserted(base: str, place: int, statement: str, rng: np.random.Generator) -> str | None:
     """The program with a statement somewhere in the function of a segment where its names are bound; None if there is
-    no such place. What works on `lines` goes between the first that makes them and the last that joins them."""
+    no such place. What works on `lines` goes between the first that makes them and the last that joins them, or brings
+    these with it."""
     rows = segments(base)[place].split("\n")
     first = next((i for i, row in enumerate(rows) if re.match(r"    lines\b", row)), len(rows))
     last = max((i for i, row in enumerate(rows) if "join(lines)" in row), default=-1)
     head = next((i for i, row in enumerate(rows) if row.startswith("    ") and '"""' not in row), 1)
     end = max((i for i, row in enumerate(rows) if row.startswith("    return ")), default=len(rows))
     inside = [i for i in range(first + 1, last + 1) if re.match(r"    \S", rows[i])]
-    around = [i for i in range(head, end + 1) if not first < i <= last and i < len(rows) and re.match(r"    \S", rows[i])]
-    spots = inside if re.search(r"\blines\b", statement) else around
+    around = [
+        i for i in range(head, end + 1) if not first < i <= last and i < len(rows) and re.match(r"    \S", rows[i])
+    ]
+    of_lines = re.search(r"\blines\b", statement) is not None
+    spots = inside if of_lines and inside else around
     if not spots:
         return None
     at = spots[int(rng.integers(len(spots)))]
-    new = [f"    {row}" for row in statement.split("\n")]
+    own = [*(LINES if of_lines and not inside else ()), statement, *(JOINED if of_lines and not inside else ())]
+    new = [f"    {row}" for part in own for row in part.split("\n")]
     return _sound(base, place, [*rows[:at], *new, *rows[at:]])
 
 
@@ -114,11 +125,15 @@ def _sound(base: str, place: int, rows: Sequence[str]) -> str | None:
         return None
 
 
-def weights(issues: Sequence[Issue], diagnosis: dict[str, float]) -> list[float]:
-    """How much each issue asks for something to be done: how often it was found, times what the judge says is left of
-    its kind after the parent, or lost by it; without a diagnosis everything is left and nothing lost."""
-    found = []
-    for issue in issues:
-        default = 0.0 if issue.kind.startswith(LOST) else 1.0 if not diagnosis else 0.02
-        found.append(issue.count**0.5 * diagnosis.get(issue.kind, default))
-    return found
+def drawn(issues: Sequence[Issue], diagnosis: Mapping[str, float], rng: np.random.Generator) -> Issue | None:
+    """An issue to do something about: its kind in proportion to what the judge says is left of it after the parent, or
+    lost by it, then one of the kind by how often it was found. Without a diagnosis all kinds of noise are left and
+    nothing is lost. None if there is nothing to do."""
+    kinds = list(dict.fromkeys(issue.kind for issue in issues))
+    shares = np.array([diagnosis.get(kind, 0.0) if diagnosis else float(not kind.startswith(LOST)) for kind in kinds])
+    if not shares.sum() > 0:
+        return None
+    kind = kinds[int(rng.choice(len(kinds), p=shares / shares.sum()))]
+    mine = [issue for issue in issues if issue.kind == kind]
+    counts = np.array([issue.count for issue in mine], float)
+    return mine[int(rng.choice(len(mine), p=counts / counts.sum()))]

@@ -1,4 +1,4 @@
-"""The closed loop of each category: observe a sample, propose a strategy from both pools, evaluate it, learn from that."""
+"""The closed loop of each category: observe a sample, propose a strategy, evaluate it, learn from that."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from evolvent.search.curation.pools import (
     strategies,
 )
 from evolvent.search.loop import programs_of
-from evolvent.search.parents import ParentRule, Pool, elite
+from evolvent.search.parents import ParentRule, Pool
 from evolvent.tasks.evaluation import INSTANCE, Evaluation
 from evolvent.tasks.worlds.curation.corpus import sample
 from evolvent.tasks.worlds.curation.issues import KINDS, observe
@@ -36,6 +36,12 @@ from evolvent.tasks.worlds.curation.judge import read_comments
 from evolvent.tasks.worlds.curation.texts import CATEGORIES
 
 WORLD = "program:data-curation"
+
+
+def among_best(pool: Pool, rng: np.random.Generator, *, size: int = 3) -> Candidate:
+    """Any of the `size` best."""
+    order = ranked(pool.members)[:size]
+    return order[int(rng.integers(len(order)))]
 
 
 @dataclass
@@ -57,7 +63,7 @@ class Strategies:
     generations: int = 30
     observed: int = 8
     learn: bool = True
-    parent: ParentRule = elite
+    parent: ParentRule = among_best
     others: int = 2
     samples: bool = True
     prompts: str = ""
@@ -127,7 +133,9 @@ class Strategies:
         if isinstance(s.role.policy, AbsentPolicy):
             return observe(texts)
         known = self.experience[category].issues
-        prompt = Prompts(self.prompts).render("curation/observe", category=category, texts=texts, known=known, kinds=KINDS)
+        prompt = Prompts(self.prompts).render(
+            "curation/observe", category=category, texts=texts, known=known, kinds=KINDS
+        )
         [answer] = ask([prompt], s.role.task.draw("train", s.rng("problem")), s, "observe")
         return [] if answer.error else read_issues(answer.completion)
 

@@ -1,4 +1,4 @@
-"""What is known of a category: the issues that were found in its documents, and the strategies that were tried on it."""
+"""What is known of a category: the issues that were found in it, and the strategies that were tried on it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def alike(a: str, b: str) -> float:
     """Share of common words, numbers aside; 1 for texts of the same form."""
     if form(a) == form(b):
         return 1.0
-    x, y = (set(re.findall(r"[^\\W\\d_]+", text)) for text in (a, b))
+    x, y = (set(re.findall(r"[^\W\d_]+", text)) for text in (a, b))
     return len(x & y) / len(x | y) if x | y else 0.0
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
+from numpy.random import Generator
 
 from evolvent.core.errors import UserError
 from evolvent.core.random import identifiers
@@ -16,7 +16,7 @@ from evolvent.rollout.sample import Sample
 from evolvent.search.archive import archive_of
 from evolvent.search.asking import Prompts, answers, prompted
 from evolvent.search.candidate import Candidate
-from evolvent.search.curation.design import excepted, exceptions, inserted, statements, weights
+from evolvent.search.curation.design import drawn, excepted, exceptions, inserted, statements
 from evolvent.search.curation.pools import CATEGORY, LOST, Experience
 from evolvent.search.loop import given, programs_of, written
 from evolvent.search.normal import tree_hash
@@ -25,7 +25,7 @@ from evolvent.search.segments import crossed, mutated, segments, with_segment
 from evolvent.search.variation.edits import EditError, rewrite
 from evolvent.search.variation.fragments import BROKEN, sound
 from evolvent.search.variation.tree import program
-from evolvent.tasks.worlds.curation.library import FILTER
+from evolvent.tasks.worlds.curation.library import ABOUT, FILTER
 from evolvent.tasks.worlds.curation.texts import CATEGORIES
 
 UNCHANGED = "the function is as it was"
@@ -37,6 +37,8 @@ class DesignByRules:
 
     directed  how often an issue of the experience pool is drawn and something done about it; else an operator on the
               syntax tree varies the function, with the component library
+    components  how often, of the former, by a component that is about such issues; else by a statement with pieces of
+              the issue's examples
     crossing  how often, of the latter, it is crossed with another good strategy of the category
     fixed     every strategy is the fixed filter's: what one for all categories would be (baseline)
     tries     variations until one is new
@@ -44,7 +46,8 @@ class DesignByRules:
     Metrics: `directed` (1 if an issue was behind it), `repeats` (1 if it is not new).
     """
 
-    directed: float = 0.7
+    directed: float = 0.8
+    components: float = 0.5
     crossing: float = 0.2
     fixed: bool = False
     tries: int = 5
@@ -74,21 +77,22 @@ class DesignByRules:
         return groups
 
     def _vary(
-        self, data: Mapping[str, Any], others: Sequence[Candidate], library: Sequence[str], rng: np.random.Generator
+        self, data: Mapping[str, Any], others: Sequence[Candidate], library: Sequence[str], rng: Generator
     ) -> tuple[str, str, str] | None:
         """Program, operator, and the issue that it is about."""
         base, place = data["base"], CATEGORIES.index(data[CATEGORY])
         if self.fixed:
             return with_segment(base, place, segments(FILTER)[place]), "filter", ""
-        issues = Experience.of(data["issues"]).issues
-        chances = np.array(weights(issues, data["diagnosis"]))
-        if rng.random() < self.directed and chances.sum() > 0:
-            issue = issues[int(rng.choice(len(issues), p=chances / chances.sum()))]
-            choices = exceptions(issue) if issue.kind.startswith(LOST) else statements(issue)
+        issue = drawn(Experience.of(data["issues"]).issues, data["diagnosis"], rng)
+        if issue is not None and rng.random() < self.directed:
+            lost, known = issue.kind.startswith(LOST), ABOUT.get(issue.kind, ())
+            choices = exceptions(issue) if lost else known if known and rng.random() < self.components else []
+            choices = choices or statements(issue, rng)
             change = choices[int(rng.integers(len(choices)))]
-            lost = issue.kind.startswith(LOST)
             text = (excepted if lost else inserted)(base, place, change, rng)
-            return None if text is None else (text, "except" if lost else "address", f"{issue.kind}: {issue.examples[0]}")
+            return (
+                None if text is None else (text, "except" if lost else "address", f"{issue.kind}: {issue.examples[0]}")
+            )
         if others and rng.random() < self.crossing:
             text = crossed(base, others[int(rng.integers(len(others)))].text, place, rng)
             return None if text is None else (text, "cross", "")
@@ -97,8 +101,9 @@ class DesignByRules:
 
     def check(self, system: object) -> None:
         """Shares, and at least one try."""
-        if not 0 <= self.directed <= 1 or not 0 <= self.crossing <= 1:
-            raise UserError("rollout.mutate.directed and .crossing are shares, from 0 to 1")
+        for name in ("directed", "components", "crossing"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise UserError(f"rollout.mutate.{name} is a share, from 0 to 1; got {getattr(self, name)}")
         if self.tries < 1:
             raise UserError(f"rollout.mutate.tries must be at least 1, got {self.tries}")
 
@@ -173,7 +178,9 @@ class DesignByModel:
             if segments(text)[place] == segments(base)[place]:
                 raise EditError(UNCHANGED)
             if sound(program(base), text) is None:
-                raise EditError(f"it must define clean_{request.problem.data[CATEGORY]}(text), and use known names only")
+                raise EditError(
+                    f"it must define clean_{request.problem.data[CATEGORY]}(text), and use known names only"
+                )
         except (EditError, UserError, *BROKEN) as reason:
             t.info["unusable"] = str(reason)
             return str(reason)

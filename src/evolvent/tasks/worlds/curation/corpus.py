@@ -12,7 +12,7 @@ from evolvent.tasks.worlds.curation.noise import noisy
 from evolvent.tasks.worlds.curation.texts import document
 
 SIZES: dict[str, int] = {"train": 120, "gate": 60, "test": 240, "held out": 60}
-SAMPLE = 16  # documents of a sample
+SAMPLE = 48  # documents of a sample
 
 
 class Documents(NamedTuple):

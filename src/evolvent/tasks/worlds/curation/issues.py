@@ -1,14 +1,14 @@
-"""What is wrong with a document, by statistics of a sample it belongs to: no clean original is needed, and none is read.
+"""What is wrong with a document, by statistics of a sample it belongs to; no clean original is read.
 
-    spam         more than half of its lines promote something
-    stamps       most of its lines begin with a time
-    markup       tags that are closed somewhere in the sample: `</em>`, and so `<em>`; `List<int>` is none
-    entities     `&lt;` and its like
-    mojibake     what Windows-1252 made of UTF-8, found by turning it back
-    boilerplate  the same line, whatever its numbers, in several documents
-    promotion    an address or two exclamation marks, and a word that promotes
-    cut          a line that breaks off
-    repeats      a line right after itself
+spam         more than half of its lines promote something
+stamps       most of its lines begin with a time
+markup       tags that are closed somewhere in the sample: `</em>`, and so `<em>`; `List<int>` is none
+entities     `&lt;` and its like
+mojibake     what Windows-1252 made of UTF-8, found by turning it back
+boilerplate  the same line, whatever its numbers, in several documents
+promotion    an address or two exclamation marks, and a word that promotes
+cut          a line that breaks off
+repeats      a line right after itself
 """
 
 from __future__ import annotations
@@ -121,16 +121,15 @@ def read(text: str, about: Survey) -> Reading:
     return Reading("\n".join(content), noise)
 
 
-def observe(documents: Sequence[str]) -> list[tuple[str, str]]:
-    """Issues of a sample, (kind, example), those of most pieces first; one for each kind and form of a piece."""
+def observe(documents: Sequence[str], most: int = 3) -> list[tuple[str, str]]:
+    """Issues of a sample, (kind, example): of each kind the `most` forms of which there are most pieces."""
     about = survey(documents)
-    found: Counter[tuple[str, str]] = Counter()
+    found: dict[str, Counter[str]] = {}
     examples: dict[tuple[str, str], str] = {}
     for text in documents:
         for kind, pieces in read(text, about).noise.items():
             for piece in pieces:
-                example = piece.strip("\n").split("\n")[0] if kind == "spam" else piece
-                key = (kind, form(example))
-                found[key] += 1
-                examples.setdefault(key, example)
-    return [(kind, examples[kind, key]) for (kind, key), _ in found.most_common()]
+                example = piece.split("\n")[0]
+                found.setdefault(kind, Counter())[form(example)] += 1
+                examples.setdefault((kind, form(example)), example)
+    return [(kind, examples[kind, key]) for kind in KINDS if kind in found for key, _ in found[kind].most_common(most)]

@@ -1,25 +1,32 @@
 """The judge of cleaned documents: what was noise and is gone, what was content and is still there; no originals.
 
-    score = 1 + 9 removed x kept,   removed = 1 - |after - content| / |before - content|,   kept = |after n content| / |content|
+    score = 1 + 9 pure x kept^3
+    pure = |after n content| / |after|,   kept = min over sorts of lines |after n lines| / |lines|
 
 Texts are multisets of words, signs and beginnings of lines here, so that indentation and lost spaces count, too. What
-content is says the statistics of `issues`; whatever is neither content nor was there before counts as noise that is
-left. The score goes from 1 to 10 as that of the paper's judge, a language model (arXiv 2603.14420); its formula is ours.
-Documents as they are have removed = 0 and the score 1, and so does dropping everything.
+content is says the statistics of `issues`; whatever is not, is noise, also if it was not there before. Of the content
+the sort of lines decides that has suffered most (formulas, rows, short lines, ...), or a rule that destroys all formulas
+would lose little; and it counts thrice, since a model never learns what is gone, but does learn beside noise. The score
+goes from 1, for nothing at all, to 10 as that of the paper's judge, a language model (arXiv 2603.14420); its formula is
+ours. Comments say how much of the noise is gone: 1 - |after - content| / |before - content|.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NamedTuple
 
-from evolvent.tasks.worlds.curation.issues import KINDS, Reading, Survey, read
+from evolvent.tasks.worlds.curation.issues import KINDS, Survey, read
 
 PIECES = re.compile(r"\n[ \t]*|^[ \t]+|\w+|[^\w\s]")
 WORST, BEST = 1.0, 10.0
 LEAST = 0.05  # share of a kind that is left, or of a sort of lines that is lost, from which a comment says so
+GRAVE = 3  # the power that what is kept counts with
+SOME = 10  # lines of a sort in a sample from which it counts
 SORTS = (  # of lines of content, the first that fits
     ("indented lines", re.compile(r"[ \t]+\S")),
     ("rows of tables", re.compile(r"\|.*\|")),
@@ -35,10 +42,20 @@ class Verdict:
     """On the cleaned documents of a sample: the score; the shares; comments (what, share, example)."""
 
     score: float
+    pure: float
     removed: float
     kept: float
     left: list[tuple[str, float, str]] = field(default_factory=list)
     lost: list[tuple[str, float, str]] = field(default_factory=list)
+
+
+class Parts(NamedTuple):
+    """A raw document as multisets: the content, how much noise there is, its kinds, the sorts of lines of content."""
+
+    content: Counter[str]
+    noise: int
+    kinds: Mapping[str, tuple[Counter[str], tuple[str, ...]]]
+    sorts: Mapping[str, tuple[Counter[str], tuple[str, ...]]]
 
 
 def pieces(text: str) -> Counter[str]:
@@ -46,56 +63,56 @@ def pieces(text: str) -> Counter[str]:
     return Counter(PIECES.findall(text))
 
 
+@lru_cache(maxsize=4096)
+def parts(text: str, about: Survey) -> Parts:
+    """A raw document taken apart."""
+    reading = read(text, about)
+    content = pieces(reading.content)
+    sorts: dict[str, list[str]] = {}
+    for line in reading.content.split("\n"):
+        if line.strip():
+            sorts.setdefault(next(name for name, pattern in SORTS if pattern.match(line)), []).append(line)
+    return Parts(
+        content,
+        (pieces(text) - content).total(),
+        {kind: (pieces("".join(found)), tuple(found)) for kind, found in reading.noise.items()},
+        {sort: (pieces("\n".join(lines)), tuple(lines)) for sort, lines in sorts.items()},
+    )
+
+
 def judge(before: Sequence[str], after: Sequence[str | None], about: Survey) -> Verdict:
     """The verdict on documents before and after; None for one that was dropped."""
-    noise = left = content = kept = 0
-    there: Counter[str] = Counter()  # pieces of a kind
-    remains: Counter[str] = Counter()
+    noise = left = whole = 0
+    there: Counter[str] = Counter()  # pieces of a kind or sort
+    still: Counter[str] = Counter()
     lines: Counter[str] = Counter()  # of a sort
-    missing: Counter[str] = Counter()
     examples: dict[str, str] = {}
-    for old, new in zip(before, after, strict=True):
-        reading = read(old, about)
-        wanted, given = pieces(reading.content), pieces(new or "")
-        excess = given - wanted
-        noise += (pieces(old) - wanted).total()
+    for old, text in zip(before, after, strict=True):
+        new = text or ""
+        known, given = parts(old, about), pieces(new)
+        excess = given - known.content
+        noise += known.noise
         left += excess.total()
-        content += wanted.total()
-        kept += (given & wanted).total()
-        _what_is_left(reading, excess, new or "", there, remains, examples)
-        _what_is_lost(reading.content, new or "", lines, missing, examples)
-    removed, held = max(0.0, 1 - left / noise) if noise else float(not left), kept / content if content else 1.0
-    verdict = Verdict(WORST + (BEST - WORST) * removed * held, removed, held)
-    verdict.left = [(k, x, examples[k]) for k in KINDS if k in examples and (x := remains[k] / there[k]) >= LEAST]
-    verdict.lost = [(k, x, examples[k]) for k, _ in SORTS if k in examples and (x := missing[k] / lines[k]) >= LEAST]
+        whole += given.total()
+        for kind, (mine, found) in known.kinds.items():
+            there[kind] += mine.total()
+            still[kind] += (excess & mine).total()
+            if kind not in examples and (seen := next((p for p in found if p.split("\n")[0] in new), None)):
+                examples[kind] = seen.split("\n")[0]
+        for sort, (mine, rows) in known.sorts.items():
+            there[sort] += mine.total()
+            still[sort] += (given & mine).total()
+            lines[sort] += len(rows)
+            if sort not in examples and (gone := next((row for row in rows if row not in new), None)):
+                examples[sort] = gone
+    removed = max(0.0, 1 - left / noise) if noise else float(not left)
+    held = {sort: still[sort] / there[sort] for sort, n in lines.items() if n >= SOME}
+    kept = min(held.values(), default=1.0)
+    pure = 1 - left / whole if whole else 0.0
+    verdict = Verdict(WORST + (BEST - WORST) * pure * kept**GRAVE, pure, removed, kept)
+    verdict.left = [(k, x, examples[k]) for k in KINDS if k in examples and (x := still[k] / there[k]) >= LEAST]
+    verdict.lost = [(k, 1 - x, examples[k]) for k, x in held.items() if k in examples and 1 - x >= LEAST]
     return verdict
-
-
-def _what_is_left(
-    reading: Reading, excess: Counter[str], new: str, there: Counter[str], remains: Counter[str], examples: dict[str, str]
-) -> None:
-    for kind, found in reading.noise.items():
-        mine = sum((pieces(p) for p in found), Counter())
-        there[kind] += mine.total()
-        remains[kind] += (excess & mine).total()
-        seen = next((p for p in found if p.split("\n")[0] in new), None)
-        if seen is not None:
-            examples.setdefault(kind, seen.split("\n")[0])
-
-
-def _what_is_lost(content: str, new: str, lines: Counter[str], missing: Counter[str], examples: dict[str, str]) -> None:
-    have = Counter(new.split("\n"))
-    whole = set(have)  # the others may stand inside of a line, with noise around them
-    for line in content.split("\n"):
-        if not line.strip():
-            continue
-        sort = next(name for name, pattern in SORTS if pattern.match(line))
-        lines[sort] += 1
-        if have[line] > 0:
-            have[line] -= 1
-        elif line in whole or line not in new:
-            missing[sort] += 1
-            examples.setdefault(sort, line)
 
 
 def comments(category: str, verdict: Verdict) -> str:

@@ -27,8 +27,8 @@ def clean_{category}(text):
     return text
 # EVOLVE-BLOCK-END
 '''
-AS_IT_IS = '''    lines = text.split("\\n")
-    text = "\\n".join(lines)'''
+AS_IT_IS = """    lines = text.split("\\n")
+    text = "\\n".join(lines)"""
 
 
 def program(rules: str) -> str:
@@ -41,7 +41,7 @@ SEED = program(AS_IT_IS)
 # What one would write by hand for all of a crawl: tags and entities go, then lines that sell or that every site has,
 # lines of a single word, and lines that were there before (after the rules of C4, arXiv 1910.10683, without those that
 # leave nothing of code and tables: a sentence's end at the end of each line, no braces).
-FILTER = program('''    text = html.unescape(re.sub(r"<[^>]+>", "", text))
+FILTER = program("""    text = html.unescape(re.sub(r"<[^>]+>", "", text))
     seen, lines = set(), []
     for line in text.split("\n"):
         if len(line.split()) < 2 or line in seen:
@@ -52,37 +52,64 @@ FILTER = program('''    text = html.unescape(re.sub(r"<[^>]+>", "", text))
         lines.append(line)
     if len(lines) < 3:
         return None
-    text = "\n".join(lines)''')
+    text = "\n".join(lines)""")
 
-COMPONENTS = (
-    'lines = [x for x in lines if "http" not in x]',
-    'lines = [x for x in lines if "www." not in x]',
-    'lines = [x for x in lines if "!!!" not in x]',
-    'lines = [x for x in lines if "!" not in x]',
-    'lines = [x for x in lines if "..." not in x]',
-    'lines = [x for x in lines if x.count("|") < 2]',
-    "lines = [x for x in lines if len(x.split()) > 2]",
-    'lines = [x for x in lines if x.endswith((".", "!", "?"))]',
-    'lines = [x for x in lines if not re.match(r"\\[?\\d", x)]',
-    'lines = [re.sub(r"^\\[?[\\d:]+\\]?\\s+", "", x) for x in lines]',
-    'lines = [re.sub(r"^\\S+\\s+", "", x) for x in lines]',
-    "lines = list(dict.fromkeys(lines))",
-    "lines = [x for i, x in enumerate(lines) if i == 0 or x != lines[i - 1]]",
+# Components by what they are about. For each kind of issue some do what they should, in some category, some do not.
+ABOUT = {
+    "spam": (
+        'if text.count("!") > 8:\n    return None',
+        'if text.count("http") > 1:\n    return None',
+        "if len(text) < 600:\n    return None",
+        "if len(set(text.split())) < 0.5 * len(text.split()):\n    return None",
+    ),
+    "stamps": (
+        'lines = [re.sub(r"^\\[?[\\d:]+\\]?\\s+", "", x) for x in lines]',
+        'lines = [re.sub(r"^\\S+\\s+", "", x) for x in lines]',
+        'lines = [x for x in lines if not re.match(r"\\[?\\d", x)]',
+        'text = re.sub(r"\\d+", "0", text)',
+    ),
+    "markup": (
+        'text = re.sub(r"<[^>]*>", "", text)',
+        'text = re.sub(r"</?[a-z]+( [^<>]*)?>", "", text)',
+        'lines = [x for x in lines if "<" not in x]',
+        'if "</" in text:\n    return None',
+    ),
+    "entities": (
+        "text = html.unescape(text)",
+        'text = re.sub(r"&[a-z]+;", "", text)',
+        'lines = [x for x in lines if "&" not in x]',
+    ),
+    "mojibake": (
+        'text = re.sub("[^\\\\x00-\\\\x7f]+", repaired, text)',
+        'text = re.sub("[^\\\\x00-\\\\x7f]+", "", text)',
+        'if re.search("[^\\\\x00-\\\\x7f]{2}", text):\n    return None',
+    ),
+    "boilerplate": (
+        'lines = [x for x in lines if x.count("|") < 2]',
+        "lines = lines[2:]",
+        "lines = lines[:-2]",
+        "lines = [x for x in lines if len(x.split()) > 2]",
+    ),
+    "promotion": (
+        'lines = [x for x in lines if "http" not in x]',
+        'lines = [x for x in lines if "www." not in x]',
+        'lines = [x for x in lines if "!!!" not in x]',
+        'lines = [x for x in lines if "!" not in x]',
+    ),
+    "cut": (
+        'lines = [x for x in lines if "..." not in x]',
+        'lines = [x for x in lines if x.endswith((".", "!", "?"))]',
+    ),
+    "repeats": (
+        "lines = list(dict.fromkeys(lines))",
+        "lines = [x for i, x in enumerate(lines) if i == 0 or x != lines[i - 1]]",
+        "lines = sorted(set(lines))",
+    ),
+}
+FORMAT = (  # about nothing in particular
     "lines = [x.strip() for x in lines]",
     "lines = [x for x in lines if x.strip()]",
-    "lines = lines[2:]",
-    "lines = lines[:-2]",
-    'text = re.sub(r"<[^>]*>", "", text)',
-    'text = re.sub(r"</?[a-z]+( [^<>]*)?>", "", text)',
-    "text = html.unescape(text)",
-    'text = re.sub(r"&[a-z]+;", "", text)',
-    'text = re.sub("[^\\\\x00-\\\\x7f]+", repaired, text)',
-    'text = re.sub("[^\\\\x00-\\\\x7f]+", "", text)',
     'text = re.sub(r"\\s+", " ", text)',
-    'text = re.sub(r"\\d+", "0", text)',
     "text = text.lower()",
-    'if text.count("!") > 8:\n    return None',
-    'if text.count("http") > 1:\n    return None',
-    "if len(text) < 600:\n    return None",
-    "if len(set(text.split())) < 0.5 * len(text.split()):\n    return None",
 )
+COMPONENTS = (*(component for several in ABOUT.values() for component in several), *FORMAT)

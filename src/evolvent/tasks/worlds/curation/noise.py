@@ -1,9 +1,9 @@
 """What happened to the documents on their way: each category has noise of its own, and spam is in all of them.
 
-    prose      navigation and notices around it, teasers that break off, promotion, mojibake in every third document
-    code       markup and entities inside of it, buttons of the page, promotion
-    tables     headers of pages, rows twice, mojibake in every second document
-    dialogue   times before each line, credits of subtitles, lines twice, markup
+prose      navigation and notices around it, teasers that break off, promotion, mojibake in every third document
+code       markup and entities inside of it, buttons of the page, promotion
+tables     headers of pages, rows twice, mojibake in every second document
+dialogue   times before each line, credits of subtitles, lines twice, markup
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ NOTICES = (
     "Sign up for our newsletter to stay informed.",
 )
 BUTTONS = ("Copy code to clipboard", "Raw Blame History Permalink", "Was this answer helpful? Yes No")
-CREDITS = ("Subtitles by the CineText team - www.cinetext.example", "Transcript generated automatically, please report errors")
+CREDITS = (
+    "Subtitles by the CineText team - www.cinetext.example",
+    "Transcript generated automatically, please report errors",
+)
 OFFERS = (
     "BUY NOW!!! {n}% off every {a} at www.best-{a}-deals.example",
     "Click here to win a free {a}!!! http://prizes.example/{a}{n}",

@@ -12,18 +12,125 @@ import numpy as np
 
 CATEGORIES = ("prose", "code", "tables", "dialogue")
 
-PEOPLE = "José Zoë Håkan Chloé Jürgen Anaïs Marta Peter Ruth Ingrid Tomás Agnès Omar Lucía Daniel Björn".split()
-PLACES = "harbour mill valley station garden market bridge museum village orchard tower canal school forest".split()
-THINGS = "letter map lantern boat clock basket ladder kettle violin blanket hammer mirror wheel coat box rope".split()
-KINDS = "old narrow quiet broken heavy pale early distant small painted empty warm rough careful".split()
-ACTS = "found carried repaired sold described forgot kept painted measured borrowed hid counted".split()
+PEOPLE = (
+    "José",
+    "Zoë",
+    "Håkan",
+    "Chloé",
+    "Jürgen",
+    "Anaïs",
+    "Marta",
+    "Peter",
+    "Ruth",
+    "Ingrid",
+    "Tomás",
+    "Agnès",
+    "Omar",
+    "Lucía",
+    "Daniel",
+    "Björn",
+)
+PLACES = (
+    "harbour",
+    "mill",
+    "valley",
+    "station",
+    "garden",
+    "market",
+    "bridge",
+    "museum",
+    "village",
+    "orchard",
+    "tower",
+    "canal",
+    "school",
+    "forest",
+)
+THINGS = (
+    "letter",
+    "map",
+    "lantern",
+    "boat",
+    "clock",
+    "basket",
+    "ladder",
+    "kettle",
+    "violin",
+    "blanket",
+    "hammer",
+    "mirror",
+    "wheel",
+    "coat",
+    "box",
+    "rope",
+)
+KINDS = (
+    "old",
+    "narrow",
+    "quiet",
+    "broken",
+    "heavy",
+    "pale",
+    "early",
+    "distant",
+    "small",
+    "painted",
+    "empty",
+    "warm",
+    "rough",
+    "careful",
+)
+ACTS = (
+    "found",
+    "carried",
+    "repaired",
+    "sold",
+    "described",
+    "forgot",
+    "kept",
+    "painted",
+    "measured",
+    "borrowed",
+    "hid",
+    "counted",
+)
 TIMES = ("in spring", "after the rain", "before noon", "at the end of the year", "one evening", "during the war")
 LINKS = ("because", "although", "while", "after", "so that", "until")
 SAYING = ("“It was never ours,” said {a}.", "“Nobody asked,” {a} wrote.", "“Then we shall wait,” said {a}.")
-VARIABLES = "count total index rows left right limit width value key node queue first last size rate".split()
-FUNCTIONS = "scan merge split load count_rows find_peak update shift trim walk sort_keys average".split()
-SAMPLES = "copper quartz basalt resin glass nickel paper clay zinc cotton".split()
-SYMBOLS = "alpha beta gamma k m v T p rho sigma".split()
+VARIABLES = (
+    "count",
+    "total",
+    "index",
+    "rows",
+    "left",
+    "right",
+    "limit",
+    "width",
+    "value",
+    "key",
+    "node",
+    "queue",
+    "first",
+    "last",
+    "size",
+    "rate",
+)
+FUNCTIONS = (
+    "scan",
+    "merge",
+    "split",
+    "load",
+    "count_rows",
+    "find_peak",
+    "update",
+    "shift",
+    "trim",
+    "walk",
+    "sort_keys",
+    "average",
+)
+SAMPLES = ("copper", "quartz", "basalt", "resin", "glass", "nickel", "paper", "clay", "zinc", "cotton")
+SYMBOLS = ("alpha", "beta", "gamma", "k", "m", "v", "T", "p", "rho", "sigma")
 UNITS = ("°C", "kg/m³", "µm", "kPa", "m/s", "%")
 TURNS = ("Yes.", "No.", "Go on.", "I see.", "Why?", "Perhaps.", "Of course.", "When?", "Really?", "And then?")
 
