@@ -73,6 +73,7 @@ TASKS = {
     "auto-evolve": "program:structures:problems=2",
     "gepa": "program:regret:10",
     "meta-ttl": "program:text-games:games=3,episodes=2,limit=15",
+    "data-evolve": "program:data-curation",
     "self-evolving-recsys": "program:digits-live",
     "se-agent": "program:patches:3",
     "rtv-pdr": "program:patches:3",

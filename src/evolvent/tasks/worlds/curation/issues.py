@@ -28,7 +28,7 @@ PROMOTES = re.compile(r"\b(buy|click|order|offer|win|subscribe|free|deals?)\b", 
 ADDRESS = re.compile(r"https?://|\bwww\.")
 CUT = re.compile(r"(\.\.\.|…)( ?(read )?more)?[ »>]*$", re.IGNORECASE)
 LONG = 12  # characters that a line needs to be told from one that is only short
-WORDY = re.compile(r"(?:.*?[^\W\d_]{2,}){4}")  # four words: rows of tables are alike, and no boilerplate
+WORDY = re.compile(r"(?:.*?\b[^\W\d_]{2,}\b){4}")  # four words: rows of tables are alike, and no boilerplate
 OFTEN = 0.25  # share of the documents in which a line is boilerplate, at least `TIMES` of them
 TIMES = 3
 

@@ -5,7 +5,7 @@
 
 Texts are multisets of words, signs and beginnings of lines here, so that indentation and lost spaces count, too. What
 content is says the statistics of `issues`; whatever is not, is noise, also if it was not there before. Of the content
-the sort of lines decides that has suffered most (formulas, rows, short lines, ...), or a rule that destroys all formulas
+the sort of lines decides that has suffered most (formulas, rows, short lines), or a rule that destroys all formulas
 would lose little; and it counts thrice, since a model never learns what is gone, but does learn beside noise. The score
 goes from 1, for nothing at all, to 10 as that of the paper's judge, a language model (arXiv 2603.14420); its formula is
 ours. Comments say how much of the noise is gone: 1 - |after - content| / |before - content|.
@@ -69,14 +69,15 @@ def parts(text: str, about: Survey) -> Parts:
     reading = read(text, about)
     content = pieces(reading.content)
     sorts: dict[str, list[str]] = {}
-    for line in reading.content.split("\n"):
+    for i, line in enumerate(reading.content.split("\n")):
         if line.strip():
-            sorts.setdefault(next(name for name, pattern in SORTS if pattern.match(line)), []).append(line)
+            sort = next(name for name, pattern in SORTS if pattern.match(line))
+            sorts.setdefault(sort, []).append("\n" * (i > 0) + line)
     return Parts(
         content,
         (pieces(text) - content).total(),
-        {kind: (pieces("".join(found)), tuple(found)) for kind, found in reading.noise.items()},
-        {sort: (pieces("\n".join(lines)), tuple(lines)) for sort, lines in sorts.items()},
+        {kind: (sum(map(pieces, found), Counter()), tuple(found)) for kind, found in reading.noise.items()},
+        {sort: (pieces("".join(lines)), tuple(x.strip("\n") for x in lines)) for sort, lines in sorts.items()},
     )
 
 

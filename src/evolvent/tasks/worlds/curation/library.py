@@ -43,7 +43,7 @@ SEED = program(AS_IT_IS)
 # leave nothing of code and tables: a sentence's end at the end of each line, no braces).
 FILTER = program("""    text = html.unescape(re.sub(r"<[^>]+>", "", text))
     seen, lines = set(), []
-    for line in text.split("\n"):
+    for line in text.split("\\n"):
         if len(line.split()) < 2 or line in seen:
             continue
         if any(word in line.lower() for word in ("cookie", "javascript", "copyright", "http", "www.", "read more")):
@@ -52,7 +52,7 @@ FILTER = program("""    text = html.unescape(re.sub(r"<[^>]+>", "", text))
         lines.append(line)
     if len(lines) < 3:
         return None
-    text = "\n".join(lines)""")
+    text = "\\n".join(lines)""")
 
 # Components by what they are about. For each kind of issue some do what they should, in some category, some do not.
 ABOUT = {
