@@ -12,10 +12,19 @@ With a model it observes and designs; without one statistics find issues, and ru
 observes 100 documents, cleans 500 and judges 50 of them; here it is 8 and 48, all of which are judged.
 """
 
+from evolvent.core.claim import claim, up
 from evolvent.core.recipe import put, recipe, wrap
 from evolvent.recipes.search.random_search import random_search
 from evolvent.search.curation.loop import OneCategory, Strategies
 from evolvent.search.curation.work import DesignByModel, DesignByRules
+
+CURATION = {
+    "task": "program:data-curation",
+    "budget": "121 steps",
+    "model": "none",
+}  # the seed, and 30 for each category
+BLIND = {"recipe": "data-evolve", "propose.observed": 0, "propose.learn": False, "rollout.mutate.directed": 0.0}
+FIXED = {"recipe": "data-evolve", "propose.generations": 1, "rollout.mutate.fixed": True}
 
 data_evolve = recipe(
     "data-evolve",
@@ -26,4 +35,22 @@ data_evolve = recipe(
     wrap("judge", OneCategory),
     title="Data Darwinism Part II: DataEvolve - AI can Autonomously Evolve Pretraining Data Curation",
     paper="arXiv 2603.14420",
+    mechanism=claim(
+        "With an experience pool the strategies that later ones are made of have a higher score than without.",
+        up("late.parent_score", 0.5, "without-experience"),
+        arms={"without-experience": BLIND},
+        **CURATION,
+    ),
+    outcome=claim(
+        "At equal bytes of training a small model has a lower cross-entropy on clean text, in bits per byte, when its "
+        "corpus is cleaned by strategies of generation 30 than as it is, by one filter for all categories, or by "
+        "strategies of generation 1.",
+        up("final.rescored", 0.03, "raw", "fixed-filter", "first-generation"),
+        arms={
+            "raw": {"recipe": "data-evolve", "propose.generations": 0},
+            "fixed-filter": FIXED,
+            "first-generation": {"recipe": "data-evolve", "propose.generations": 1},
+        },
+        **CURATION,
+    ),
 )

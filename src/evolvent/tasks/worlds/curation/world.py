@@ -19,7 +19,6 @@ import string
 import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from evolvent.core.errors import UserError
@@ -39,6 +38,13 @@ drop it. What is no content goes (navigation, promotion, markup, broken characte
 what is content stays as it is: names, code, formulas, rows of numbers, short turns. A judge compares documents before
 and after: the score goes from 1 to 10. Only re, html, unicodedata, string and modules that compute may be imported."""
 
+HARNESS = """
+import program
+
+
+def clean(jobs):
+    return [[getattr(program, "clean_" + category)(text) for text in texts] for category, texts in jobs]
+"""
 TRAINED = 100_000  # bytes of each category that a model is trained on
 LONGEST = 3  # times the raw documents' length that a strategy may give back
 TEXT = (re, html, unicodedata, string)
@@ -77,10 +83,15 @@ def raw(name: str) -> tuple[str, ...]:
 
 def call(text: str, names: Sequence[str]) -> Call:
     """A program's strategies on the documents of some instances."""
-    files = {PROGRAM: text, "harness.py": Path(__file__).with_name("harness.py").read_text()}
     if reason := refused(text):
         return Call({"harness.py": f"def refuse():\n    raise ValueError({reason!r})\n"}, "harness", "refuse")
-    return Call(files, "harness", "clean", ([[read_name(n)[1], list(raw(n))] for n in names],), seed=0)
+    return Call(
+        {PROGRAM: text, "harness.py": HARNESS},
+        "harness",
+        "clean",
+        ([[read_name(n)[1], list(raw(n))] for n in names],),
+        seed=0,
+    )
 
 
 def verdict(value: Any, names: Sequence[str]) -> Evaluation:
