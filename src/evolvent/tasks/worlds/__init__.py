@@ -19,4 +19,5 @@ WORLDS = {  # name -> `world(size)`; sizes to try
     "text-games": ("evolvent.tasks.worlds.text_games.world:world", "games=12"),
     "structures": ("evolvent.tasks.worlds.structures.world:world", "problems=20"),
     "sql": ("evolvent.tasks.worlds.sql.world:task", "20"),
+    "workflow": ("evolvent.tasks.worlds.workflow.world:world", "questions=8"),
 }

@@ -1,0 +1,31 @@
+"""EvoMAS: teams of agents as configurations that evolve, task by task, by what their trajectories show.
+
+    genome     C = (G, {A_i}, v_in, v_out), G acyclic, A_i = (backbone, prompt, tools); JSON, so that all can be executed
+    fitness    R(q, C) = right(q, C) - beta cost(C)
+    mutation   one component: prompt, backbone, tools or topology, chosen from the execution trace
+    crossover  topology of one parent, attributes of the agents of both, by the traces of both
+    a task     SELECT seeds from the pool -> generations of execute, mutate or cross -> the best goes back to the pool
+    memory     (task, best team, lesson) of each task; later operators read it
+
+arXiv 2602.06511. The numbers of seeds, generations and children are ours. A task is here one kind of question, and what
+a team is worth in the end is its value on all kinds. Where there is no model, a scripted worker carries nodes out
+(`tasks/worlds/workflow/scripted.py`), a critic reads the traces, and rules stand for the meta-model.
+"""
+
+from evolvent.core.recipe import put, recipe
+from evolvent.recipes.search.random_search import random_search
+from evolvent.search.admission import complete
+from evolvent.search.teams.evolve import Tasks
+from evolvent.search.teams.judge import EvaluateTeams
+from evolvent.search.teams.variation import EditTeams
+
+evomas = recipe(
+    "evomas",
+    random_search,
+    put("propose", Tasks),
+    put("rollout.mutate", EditTeams),
+    put("judge", EvaluateTeams),
+    put("keep.admit", complete),
+    title="EvoMAS: Evolutionary Generation of Multi-Agent Systems",
+    paper="arXiv 2602.06511",
+)
