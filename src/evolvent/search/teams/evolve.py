@@ -34,7 +34,7 @@ class Tasks:
     `crossover` has two parents. Then the best one is executed on all other questions, and belongs to the pool.
 
         SELECT   the best at questions of this kind, as far as is known, whom memory names for such tasks first
-        parents  the best of two draws from the best `breeding` of the task
+        parents  the best of two draws from the best `breeding` of the task, of equals the youngest
 
     The first step executes the teams that were made by hand. With 0 generations nothing else happens, again and again:
     the best of these is what comes of it. Metrics: `better`, the share of the last generation's children that are
@@ -42,8 +42,8 @@ class Tasks:
     """
 
     seeds: int = 3
-    generations: int = 4
-    children: int = 6
+    generations: int = 5
+    children: int = 8
     crossover: float = 0.3
     breeding: int = 4
     memory: Any = Experience
@@ -126,8 +126,8 @@ class Tasks:
         return max(self.population(archive), key=lambda c: (value_on(c, names), c.evaluation.complete, -c.uid))
 
     def _generation(self, archive: Archive, names: Sequence[str], problem: Problem, s: Step) -> list[Request]:
-        order = sorted(self.population(archive), key=lambda c: (value_on(c, names), c.evaluation.complete, -c.uid))
-        parents, requests, crossings = order[::-1][: self.breeding], [], 0
+        order = sorted(self.population(archive), key=lambda c: (-value_on(c, names), -c.uid))  # of equals the youngest
+        parents, requests, crossings = order[: self.breeding], [], 0
         for i in range(self.children):
             rng = s.rng("parents", i)
             cross = len(parents) > 1 and bool(rng.random() < self.crossover)

@@ -9,6 +9,7 @@ from evolvent.core.errors import UserError
 from evolvent.core.records import Group
 from evolvent.core.role import Role
 from evolvent.core.step import Step
+from evolvent.engine.absent import AbsentPolicy
 from evolvent.search.loop import Evaluate
 from evolvent.tasks.worlds.workflow.world import Workflow
 
@@ -26,7 +27,10 @@ def teams_of(role: Role) -> Workflow:
 
 @dataclass
 class EvaluateTeams(Evaluate):
-    """Judge: as `Evaluate`; a child is evaluated on the questions that its request's problem names."""
+    """Judge: as `Evaluate`; a child is evaluated on the questions that its request's problem names.
+
+    Without a model a node's turn counts as one model call, so that budgets can be in `calls`.
+    """
 
     def setup(self, role: Role) -> None:
         """A task of teams: `UserError` otherwise."""
@@ -39,3 +43,5 @@ class EvaluateTeams(Evaluate):
             if QUESTIONS in t.problem.data and "instances" not in t.info:
                 t.info["instances"] = tuple(t.problem.data[QUESTIONS])
         super().__call__(groups, s)
+        if isinstance(s.role.policy, AbsentPolicy):
+            s.role.ledger.charge(model_calls=sum(len(t.runs) for t in teams_of(s.role).traces.values()))

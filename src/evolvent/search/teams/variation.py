@@ -33,6 +33,7 @@ BY_REASON = {  # what stood in a node's way -> shares of components
     "withheld": {"prompt": 0.6, "topology": 0.4},
 }
 CHEAPER = {"backbone": 0.4, "topology": 0.3, "prompt": 0.2, "tools": 0.1}  # where nothing is wrong
+MOVE = 0.3  # how often a sentence that is there is moved, for once that it is added
 LONG = ("cut", "unheeded")
 
 
@@ -155,19 +156,29 @@ def mend(team: Team, fault: Fault, sharpness: float, rng: np.random.Generator) -
     """An edit against a fault: of a component by its shares, and within it by shared words."""
     shares = shares_of(fault)
     component = drawn(list(shares), list(shares.values()), rng)
+    edits = narrowed(team, fault, component)
+    found: Edit | None = drawn(edits, weighed(edits, fault, sharpness), rng) if edits else None
+    return found
+
+
+def narrowed(team: Team, fault: Fault, component: str) -> list[Edit]:
+    """The edits of a component that go in the right direction: a stronger backbone, one more tool, less to read where
+    that was too much, other things handed over where something was withheld."""
+    edits, found = possible(team, fault.node, component), list[Edit]()
     long = any(r in LONG for r in fault.reasons)
-    edits = possible(team, fault.node, component)
     if component == "backbone":
         own = SCRIPTED[team[fault.node].backbone].price
-        edits = [e for e in edits if SCRIPTED[e.what].price > own] or edits
+        found = [e for e in edits if SCRIPTED[e.what].price > own]
     elif component == "tools":
-        edits = [e for e in edits if e.op == "give"] or edits
+        found = [e for e in edits if e.op == "give"]
     elif component == "prompt" and fault.how != "withheld":
-        edits = [e for e in edits if (e.op == "drop") == long and e.op != "output"] or edits
+        found = [e for e in edits if (e.op == "drop") == long and e.op != "output"]
     elif component == "prompt":
-        edits = [e for e in edits if e.op == "output"] or edits
-    if not edits:
-        return None
-    weights = np.exp([sharpness * alike(fault.text, e.what) * (e.op != "drop") for e in edits])
-    found: Edit = drawn(edits, [float(w) for w in weights], rng)
-    return found
+        found = [e for e in edits if e.op == "output"]
+    return found or edits
+
+
+def weighed(edits: Sequence[Edit], fault: Fault, sharpness: float) -> list[float]:
+    """How likely each edit is, by the words that its sentence shares with the fault."""
+    weights = [float(np.exp(sharpness * alike(fault.text, e.what))) if e.op != "drop" else 1.0 for e in edits]
+    return [w * MOVE if e.op == "move" else w for w, e in zip(weights, edits, strict=True)]

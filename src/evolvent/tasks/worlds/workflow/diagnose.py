@@ -32,6 +32,7 @@ WRONG = {
     "answer": "The answer is not the result, rounded as asked.",
 }
 CORRECTED = "A record is corrected, and the fact is not the corrected number."
+OPEN = "The name of an item depends on a fact that has to be read in a record first."
 WITHHELD = "This is known here and was not handed over: {}."
 REASONS = {
     "tool": "It has no {}.",
@@ -118,7 +119,9 @@ def local(node: Node, run: NodeRun, required: set[str], others: bool) -> tuple[l
         if missing is None:
             found.setdefault(stage, fault(node, run, stage, "withheld", WITHHELD.format(stage)))
         elif best.has(missing) or not others or (missing == "record" and best.has("plan") and "lookup" in node.tools):
-            found.setdefault(missing, fault(node, run, missing, "lacking", LACKING[missing]))
+            early = missing == "record" and any(not both.resolved(letter) for letter in both.wants)
+            text = f"{LACKING[missing]} {OPEN}" if early else LACKING[missing]
+            found.setdefault(missing, fault(node, run, missing, "lacking", text))
         else:
             up |= {missing} | ({"plan"} if not best.has("plan") else set())
     return [f for _, f in sorted(found.items(), key=lambda pair: STAGES.index(pair[0]))], up

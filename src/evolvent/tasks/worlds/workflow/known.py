@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 
 from evolvent.tasks.worlds.workflow.tools import calculate
 from evolvent.tasks.worlds.workflow.units import BASE, ToolError, convert, exact, rounded, show
@@ -182,6 +183,7 @@ def read(known: Known, unit: bool, latest: bool) -> None:
             known.facts[letter] = f"{found[0][0]} {first[1]}" if first else found[0][0]
 
 
+@lru_cache(10_000)
 def value_of(fact: str, tool: bool) -> str:
     """A fact in base units, by the converter or from memory; empty for what is no quantity."""
     match = QUANTITY.fullmatch(fact)
@@ -236,8 +238,9 @@ def rounded_answer(known: Known) -> str:
         return ""
 
 
+@lru_cache(10_000)
 def ideal(text: str) -> Known:
-    """All that follows from a text without looking anything up, done well."""
+    """All that follows from a text without looking anything up, done well. Do not write to it."""
     known = Known.of(text)
     if known.question:
         plan(known)

@@ -43,7 +43,7 @@ NAMESAKE, FIRST = 0.35, 0.5  # how often somebody has a namesake; how often that
 NUMBERED, CORRECTED, FOREIGN = 0.2, 0.15, 0.3  # records with another number, a correction, a unit to be converted
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # there is one of each
 class Question:
     """A question, the tables, and what nobody who answers it sees.
 
@@ -78,7 +78,8 @@ class Tables:
     def number(self, table: str, name: str) -> Fraction:
         """A record of a quantity, and its value in base units."""
         unit = UNITS[table][int(self.rng.random() < FOREIGN)]
-        texts = [f"{self.rng.uniform(*SIZES[table]):.{2 if table == 'carriers' else 1}f}" for _ in range(3)]
+        low, high = SIZES[table]
+        texts = [f"{x:.{2 if table == 'carriers' else 1}f}" for x in (low + (high - low) * self.rng.random(3)).tolist()]
         form = RECORDS[table][int(self.rng.random() >= NUMBERED)]
         record = form.format(no=self.rng.integers(100, 999), x=texts[0], unit=unit)
         fact = texts[0]
@@ -124,8 +125,9 @@ def question(kind: str, number: int, seed: int = 0) -> Question:
 
 def _made(kind: str, number: int, rng: np.random.Generator) -> tuple[Question, Fraction]:
     tables, decimals = Tables(rng), int(rng.integers(0, 2))
-    a, b, c, d = (str(x) for x in rng.permutation(PLACES)[:4])
-    goods, vehicles = (str(x) for x in rng.permutation(GOODS)[:2]), [str(x) for x in rng.permutation(VEHICLES)[:2]]
+    a, b, c, d = (PLACES[i] for i in rng.permutation(len(PLACES))[:4].tolist())
+    goods = [GOODS[i] for i in rng.permutation(len(GOODS))[:2].tolist()]
+    vehicles = [VEHICLES[i] for i in rng.permutation(len(VEHICLES))[:2].tolist()]
     carrier, person = CARRIERS[int(rng.integers(len(CARRIERS)))], PEOPLE[int(rng.integers(len(PEOPLE)))]
     n, m = (int(x) for x in rng.integers(2, 10, 2))
     g, h = goods

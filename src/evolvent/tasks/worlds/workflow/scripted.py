@@ -8,6 +8,7 @@ way: the first record, the first number, factors from memory, three digits. What
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from evolvent.tasks.worlds.workflow import known as ways
@@ -21,7 +22,7 @@ from evolvent.tasks.worlds.workflow.units import ToolError
 Call = tuple[str, dict[str, Any], str]  # tool, arguments, what came back
 
 
-@dataclass
+@dataclass(frozen=True)
 class Work:
     """One node's turn: who, at which question, with what it was handed."""
 
@@ -45,8 +46,9 @@ def means(sentence: str) -> str:
     return MEANS.get(" ".join(sentence.split()), "")
 
 
+@lru_cache(50_000)
 def work(job: Work) -> Done:
-    """One turn of the scripted worker."""
+    """One turn of the scripted worker, which does the same thing whenever it is asked the same. Do not write to it."""
     backbone, node = SCRIPTED[job.node.backbone], job.node
     seen = job.text
     if len(seen) > backbone.window:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from evolvent.tasks.worlds.workflow.questions import Question
@@ -47,6 +48,7 @@ def lookup(table: str, name: str, question: Question) -> str:
     return "\n".join(row for row in rows if name and row.startswith(name)).strip() or "nothing found"
 
 
+@lru_cache(100_000)
 def calculate(expression: str) -> Fraction:
     """The value of an expression of numbers. `ToolError` for anything else; nothing is executed."""
     try:

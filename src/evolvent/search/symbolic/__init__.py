@@ -1,0 +1,1 @@
+"""Agent symbolic learning: language loss, gradients handed from the last node to the first, symbolic optimizers."""
