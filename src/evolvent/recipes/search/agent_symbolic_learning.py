@@ -15,12 +15,14 @@ from evolvent.core.recipe import put, recipe
 from evolvent.recipes.search.random_search import random_search
 from evolvent.search.symbolic.optimize import Optimize
 from evolvent.search.symbolic.train import Train, accepted
+from evolvent.search.symbolic.write import WriteGradients
 from evolvent.search.teams.judge import EvaluateTeams
 
 agent_symbolic_learning = recipe(
     "agent-symbolic-learning",
     random_search,
     put("propose", Train),
+    put("rollout.write", WriteGradients),
     put("rollout.mutate", Optimize),
     put("judge", EvaluateTeams),
     put("keep.final", accepted),

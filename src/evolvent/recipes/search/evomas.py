@@ -18,11 +18,13 @@ from evolvent.search.admission import complete
 from evolvent.search.teams.evolve import Tasks
 from evolvent.search.teams.judge import EvaluateTeams
 from evolvent.search.teams.variation import EditTeams
+from evolvent.search.teams.write import WriteTeams
 
 evomas = recipe(
     "evomas",
     random_search,
     put("propose", Tasks),
+    put("rollout.write", WriteTeams),
     put("rollout.mutate", EditTeams),
     put("judge", EvaluateTeams),
     put("keep.admit", complete),

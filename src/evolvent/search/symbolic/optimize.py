@@ -51,7 +51,7 @@ class Optimize:
 
     nodes: str = "all"
     attempts: int = 3
-    sharpness: float = 6.0
+    sharpness: float = 12.0
 
     def setup(self, role: Role) -> None:
         """A task of teams, and settings in range."""

@@ -92,7 +92,7 @@ class Train:
         evaluation: Evaluation | None = made.info.get("evaluation")
         score = score_of(evaluation, names)
         back = False
-        if self.rollback and score < self.scores[-1] or evaluation is None or evaluation.value is None:
+        if (self.rollback and score < self.scores[-1]) or evaluation is None or evaluation.value is None:
             yield [again(old, problem, names, identifiers(1, s.role.seed, *s.path, "back")[0])]
             before = score_of(latest(s), names)
             back = before > score

@@ -27,9 +27,7 @@ def crossed(
         else:
             from_other = [bool(rng.random() < 0.5) for _ in range(3)]
         backbone, prompt, tools = (match if mine else node for mine in from_other)
-        nodes.append(
-            Node(node.name, backbone.backbone, prompt.steps, prompt.method, prompt.output, tools.tools)
-        )
+        nodes.append(Node(node.name, backbone.backbone, prompt.steps, prompt.method, prompt.output, tools.tools))
     return check(replace(one, nodes=tuple(nodes)))
 
 

@@ -13,6 +13,7 @@ from evolvent.tasks.worlds.workflow.team import BACKBONES, TOOLS, Node, Team, Te
 
 COMPONENTS = ("prompt", "backbone", "tools", "topology")  # EvoMAS, arXiv 2602.06511
 ORDER = list(STEPS.values())
+AGAIN = (STEPS["find"], STEPS["read"])  # steps that it makes sense to do twice
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,8 @@ def possible(team: Team, name: str, component: str) -> list[Edit]:
     found: list[tuple[str, str]] = []
     match component:
         case "prompt":
-            found += [("add", s) for part in (STEPS, METHOD) for s in part.values()]
+            found += [("add", s) for s in STEPS.values() if s not in node.steps or s in AGAIN]
+            found += [("add", s) for s in METHOD.values() if s not in node.method]
             found += [("drop", s) for s in dict.fromkeys(node.sentences)]
             found += [("move", s) for s in dict.fromkeys(node.steps) if len(node.steps) > 1]
             found += [("output", s) for s in OUTPUT.values() if s != node.output]

@@ -5,6 +5,7 @@ arXiv 2602.06511 (EvoMAS).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,15 +17,20 @@ from evolvent.core.random import identifiers
 from evolvent.core.records import Problem, Request
 from evolvent.core.role import Role
 from evolvent.core.step import Step
+from evolvent.engine.absent import AbsentPolicy
 from evolvent.search.archive import Archive, archive_of
+from evolvent.search.asking import Prompts, ask
 from evolvent.search.candidate import Candidate
 from evolvent.search.loop import again, written
-from evolvent.search.teams.edits import Edit
+from evolvent.search.teams.edits import Edit, difference
 from evolvent.search.teams.experience import Experience
 from evolvent.search.teams.judge import QUESTIONS, teams_of
 from evolvent.tasks.evaluation import INSTANCE
+from evolvent.tasks.worlds.workflow.questions import named
+from evolvent.tasks.worlds.workflow.team import read
 
 TASK, CROSS = "task", "cross"  # in notes: the number of the task; in the data of a problem: whether to cross
+SHOWN = 12  # members of the pool that a model chooses from
 
 
 @dataclass
@@ -35,6 +41,9 @@ class Tasks:
 
         SELECT   the best at questions of this kind, as far as is known, whom memory names for such tasks first
         parents  the best of two draws from the best `breeding` of the task, of equals the youngest
+
+    A model chooses seeds itself, from what is known of the pool and from memory, and writes the lesson; otherwise rules
+    do. `prompts` is a folder with `teams/select.md` and `teams/consolidate.md` of your own.
 
     The first step executes the teams that were made by hand. With 0 generations nothing else happens, again and again:
     the best of these is what comes of it. Metrics: `better`, the share of the last generation's children that are
@@ -47,6 +56,7 @@ class Tasks:
     crossover: float = 0.3
     breeding: int = 4
     memory: Any = Experience
+    prompts: str = ""
     number: int = field(default=0, init=False)  # of the task
     generation: int = field(default=0, init=False)
     chosen: list[int] = field(default_factory=list, init=False)  # the seeds of the task
@@ -54,6 +64,7 @@ class Tasks:
     def setup(self, role: Role) -> None:
         """A task of teams, and numbers that make sense."""
         teams_of(role)
+        Prompts(self.prompts).check(["teams/select", "teams/consolidate"])
         if min(self.seeds, self.children, self.breeding) < 1 or self.generations < 0 or not 0 <= self.crossover <= 1:
             raise UserError(
                 "propose.seeds, .children and .breeding must be at least 1, .generations at least 0, "
@@ -118,8 +129,22 @@ class Tasks:
     def select(self, archive: Archive, names: Sequence[str], s: Step) -> list[Candidate]:
         """The seeds of a task."""
         known = self.memory.best_for(self.kind(s.role))[-1:]
-        members = sorted(archive.pool().members, key=lambda c: (c.uid in known, value_on(c, names), c.merit))
-        return members[::-1][: self.seeds]
+        members = sorted(archive.pool().members, key=lambda c: (c.uid in known, value_on(c, names), c.merit))[::-1]
+        if isinstance(s.role.policy, AbsentPolicy):
+            return members[: self.seeds]
+        shown = members[:SHOWN]
+        text = Prompts(self.prompts).render(
+            "teams/select",
+            kind=self.kind(s.role),
+            example=named(names[0], teams_of(s.role).settings.seed).text,
+            members=shown,
+            known=[f"{value_on(c, names):.3f}" for c in shown],
+            nodes=[", ".join(read(c.text).names) for c in shown],
+            lessons=self.memory.told(self.kind(s.role)),
+            count=self.seeds,
+        )
+        [t] = ask([text], s.role.task.draw("train", s.rng("problem")), s, "select")
+        return picked("" if t.error else t.completion, members)[: self.seeds]
 
     def best(self, archive: Archive, names: Sequence[str]) -> Candidate:
         """The best of the task; of equals the one that is best at everything, then the first."""
@@ -159,7 +184,20 @@ class Tasks:
             for c in self.population(archive)
             if c.notes.get(TASK) == self.number and c.notes.get("edit")
         ]
-        self.memory.add(kind, best.uid, value_on(best, names), lesson(best, archive, names, self.number), edits)
+        told = lesson(best, archive, names, self.number)
+        if not isinstance(s.role.policy, AbsentPolicy):
+            told = self._words(best, kind, archive, names, s) or told
+        self.memory.add(kind, best.uid, value_on(best, names), told, edits)
+
+    def _words(self, best: Candidate, kind: str, archive: Archive, names: Sequence[str], s: Step) -> str:
+        """The lesson, as a model writes it; empty where it could not be asked."""
+        own = [c for c in self.population(archive) if c.notes.get(TASK) == self.number]
+        tried = [f"{', '.join(changed(c, archive))} ({gain(c, archive, names):+.2f})" for c in own]
+        text = Prompts(self.prompts).render(
+            "teams/consolidate", kind=kind, best=best, value=value_on(best, names), tried=tried
+        )
+        [t] = ask([text], s.role.task.draw("train", s.rng("problem")), s, "consolidate")
+        return "" if t.error else " ".join(t.completion.split())
 
     def state_dict(self) -> dict[str, Any]:
         """Where it is; who is who is in the history."""
@@ -174,6 +212,22 @@ def value_on(candidate: Candidate, names: Sequence[str]) -> float:
     """The mean value on some questions; -inf where one is missing."""
     metrics = candidate.evaluation.metrics
     return float(np.mean([metrics.get(INSTANCE + name, -np.inf) for name in names])) if candidate.valid else -np.inf
+
+
+NUMBERS = re.compile(r"seeds\W*((?:\d+\W*)+)", re.IGNORECASE)
+
+
+def picked(answer: str, members: Sequence[Candidate]) -> list[Candidate]:
+    """The members that an answer names in its last line of seeds, then the others in their order."""
+    lines = NUMBERS.findall(answer)
+    uids = [int(n) for n in re.findall(r"\d+", lines[-1])] if lines else []
+    first = [c for uid in dict.fromkeys(uids) for c in members if c.uid == uid]
+    return [*first, *(c for c in members if c not in first)]
+
+
+def changed(candidate: Candidate, archive: Archive) -> tuple[str, ...]:
+    """The components in which a candidate differs from its first parent."""
+    return difference(read(archive.history[candidate.parents[0]].text), read(candidate.text))
 
 
 def gain(candidate: Candidate, archive: Archive, names: Sequence[str]) -> float:

@@ -200,7 +200,30 @@ def records(letter: str, both: Known, run: NodeRun) -> list[str]:
 
 
 WORD = re.compile(r"[a-z]{3,}")
-COMMON = frozenset("the and that its for from with has was not there all which who other than any are been have".split())
+COMMON = frozenset(
+    [
+        "the",
+        "and",
+        "that",
+        "its",
+        "for",
+        "from",
+        "with",
+        "has",
+        "was",
+        "not",
+        "there",
+        "all",
+        "which",
+        "who",
+        "other",
+        "than",
+        "any",
+        "are",
+        "been",
+        "have",
+    ]
+)
 
 
 def words(text: str) -> set[str]:

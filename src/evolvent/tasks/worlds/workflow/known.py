@@ -1,13 +1,13 @@
 """What can be known on the way to an answer, as lines of text, and each step of the way done well or badly.
 
-    question: ...
-    want a: length of Arden-Brill in roads
-    formula: 60*a/b in min with 1 decimals
-    record a: Arden-Brill: road 17, 12.5 mi.
-    fact a: 12.5 mi
-    value a: 20.1168 km
-    result: 34.2151
-    answer: 34.2
+question: ...
+want a: length of Arden-Brill in roads
+formula: 60*a/b in min with 1 decimals
+record a: Arden-Brill: road 17, 12.5 mi.
+fact a: 12.5 mi
+value a: 20.1168 km
+result: 34.2151
+answer: 34.2
 """
 
 from __future__ import annotations

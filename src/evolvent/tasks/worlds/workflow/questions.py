@@ -31,7 +31,12 @@ VEHICLES = ("mule", "barrow", "gig", "sledge", "coach", "tandem")
 CARRIERS = ("Orla", "Pavel", "Quill", "Rasmus", "Senna", "Tove")
 PEOPLE = ("Ines", "Jonas", "Kaya", "Lars", "Mirel", "Noor")
 NAMESAKES = (" II", " West", " (old)")
-UNITS = {"roads": ("km", "mi"), "goods": ("kg", "lb"), "vehicles": ("km/h", "mph"), "carriers": ("coins/kg", "coins/lb")}
+UNITS = {
+    "roads": ("km", "mi"),
+    "goods": ("kg", "lb"),
+    "vehicles": ("km/h", "mph"),
+    "carriers": ("coins/kg", "coins/lb"),
+}
 RECORDS = {
     "roads": ("road {no}, {x} {unit}", "gravel, {x} {unit}"),
     "goods": ("lot {no}, {x} {unit} a crate", "dry, {x} {unit} a crate"),

@@ -170,7 +170,7 @@ def read(text: str) -> Team:
         raise TeamError("`last` is not a name")
     return check(
         Team(
-            tuple(_node(name, data) for name, data in given.items()),
+            tuple(node_of(name, data) for name, data in given.items()),
             tuple((str(a), str(b)) for a, b in edges),
             _texts(whole["first"], "`first`"),
             whole["last"],
@@ -178,7 +178,8 @@ def read(text: str) -> Team:
     )
 
 
-def _node(name: str, data: Any) -> Node:
+def node_of(name: str, data: Any) -> Node:
+    """A node of plain data. `TeamError` with what is wrong."""
     data = _mapping(data, name, ("backbone", "tools", "prompt"))
     prompt = _mapping(data["prompt"], f"the prompt of {name}", COMPONENTS)
     if not isinstance(prompt["output"], str):
