@@ -38,6 +38,8 @@ from evolvent.search.launches import TwoLoops
 from evolvent.search.loop import Parents
 from evolvent.search.reinforce import Families, Reinforce
 from evolvent.search.scratchpad import Scratchpad
+from evolvent.search.symbolic.train import Train
+from evolvent.search.teams.evolve import Tasks
 
 TASK = "arith:1x1"
 PROFILES["short"] = {
@@ -58,6 +60,8 @@ PROFILES["short"] = {
     TwoLoops: {"children": 3, "delay": 0, "slots": 3, "guard": 1.0},
     Waves: {"n": 3, "keep": 2},
     Contests: {"databases": 2, "questions": 6, "begin": 3, "evolve": 0.4, "challenge": 0.3},
+    Tasks: {"generations": 1, "children": 2},
+    Train: {"batch": 4},
     Families: {"children": 2, "n": 4},
     Edit: {"warmup": 100, "batch": 16, "rate": 1e-2},
     Reinforce: {"lr": 3e-3},
@@ -78,6 +82,8 @@ TASKS = {
     "se-agent": "program:patches:3",
     "rtv-pdr": "program:patches:3",
     "robophd": "program:sql:3",
+    "evomas": "program:workflow:questions=2",
+    "agent-symbolic-learning": "program:workflow:questions=2",
 }
 
 

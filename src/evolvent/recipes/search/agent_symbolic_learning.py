@@ -2,7 +2,7 @@
 
     forward    per node (input, prompt, tool calls, output) in a trajectory
     loss       a verdict on the answer, and what is required of the last node
-    backward   from the last node to the first: (node, requirement) -> gradient of the node, requirement for those before
+    backward   from the last node to the first: (node, requirement) -> gradient, requirement for those before it
     step       pipeline, node and prompt optimizers, in turn; edits that make no sound pipeline are tried again, dropped
     gate       score(new, batch) < score(old, batch before)  and  score(old, batch) > score(new, batch): the old stays
 

@@ -1,6 +1,6 @@
 """EvoMAS: teams of agents as configurations that evolve, task by task, by what their trajectories show.
 
-    genome     C = (G, {A_i}, v_in, v_out), G acyclic, A_i = (backbone, prompt, tools); JSON, so that all can be executed
+    genome     C = (G, {A_i}, v_in, v_out), G acyclic, A_i = (backbone, prompt, tools); JSON: all can be executed
     fitness    R(q, C) = right(q, C) - beta cost(C)
     mutation   one component: prompt, backbone, tools or topology, chosen from the execution trace
     crossover  topology of one parent, attributes of the agents of both, by the traces of both

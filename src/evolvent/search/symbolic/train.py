@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 from evolvent.core.errors import UserError, unknown
@@ -145,7 +146,7 @@ class Train:
         if self.threshold > 0 and len(self.scores) >= n and min(self.scores[-n:]) > self.threshold:
             return True
         recent = self.scores[-n - 1 :]
-        return self.flat and len(recent) > n and all(b <= a for a, b in zip(recent, recent[1:], strict=False))
+        return self.flat and len(recent) > n and all(b <= a for a, b in pairwise(recent))
 
     def state_dict(self) -> dict[str, Any]:
         """Where it is."""

@@ -1,4 +1,4 @@
-"""Crossing: the topology of one team, and for each of its nodes attributes of either parent (EvoMAS, arXiv 2602.06511)."""
+"""Crossing: the topology of one team, for each node attributes of either parent (EvoMAS, arXiv 2602.06511)."""
 
 from __future__ import annotations
 

@@ -107,18 +107,22 @@ def faults(team: Team, trace: Trace) -> list[Fault]:
 def local(node: Node, run: NodeRun, required: set[str], others: bool) -> tuple[list[Fault], set[str]]:
     """A node's own faults, given which stages are required of it, and the stages that the nodes before it, if there
     are `others`, have to hand over."""
-    given, best, out = Known.of(run.text), ways.ideal(run.text), Known.of(run.done.text)
-    both = Known.of(run.text + "\n" + run.done.text)
-    found = {stage: fault(node, run, stage, "wrong", text) for stage, text in wrong(given, both, out, run)}
+    given, out = Known.of(run.text), Known.of(run.done.text)
+    seen = "\n".join([run.text, *brought(Known.of(run.text + "\n" + run.done.text), run)])
+    best, both = ways.ideal(seen), Known.of(seen + "\n" + run.done.text)
+    found = {stage: fault(node, run, stage, "wrong", text) for stage, text in wrong(given, both, out, best)}
     up = set[str]()
     for stage in sorted(required, key=STAGES.index):
         if out.has(stage):
             continue
         way = STAGES[: STAGES.index(stage) + 1]
         missing = next((s for s in way if not both.has(s) and not passed(both, s)), None)
+        unread = {*best.facts} - {*both.facts}
+        if missing in (None, "record") and stage != "plan" and unread:  # what is open may depend on them
+            missing = "fact"
         if missing is None:
             found.setdefault(stage, fault(node, run, stage, "withheld", WITHHELD.format(stage)))
-        elif best.has(missing) or not others or (missing == "record" and best.has("plan") and "lookup" in node.tools):
+        elif best.has(missing) or (missing == "fact" and unread) or not others or (missing == "record" and best.has("plan") and "lookup" in node.tools):
             early = missing == "record" and any(not both.resolved(letter) for letter in both.wants)
             text = f"{LACKING[missing]} {OPEN}" if early else LACKING[missing]
             found.setdefault(missing, fault(node, run, missing, "lacking", text))
@@ -146,11 +150,11 @@ def fault(node: Node, run: NodeRun, stage: str, how: str, text: str) -> Fault:
     return Fault(node.name, stage, how, tuple(reasons), " ".join(told))
 
 
-def wrong(given: Known, both: Known, out: Known, run: NodeRun) -> list[tuple[str, str]]:
+def wrong(given: Known, both: Known, out: Known, best: Known) -> list[tuple[str, str]]:
     """(stage, what is wrong) of what a node has made, by its own input and what its tools said."""
     found = list[tuple[str, str]]()
     for letter in both.wants:
-        rows = records(letter, both, run)
+        rows = both.records.get(letter, [])
         name = both.resolved(letter)
         if not rows or not name:
             continue
@@ -173,11 +177,11 @@ def wrong(given: Known, both: Known, out: Known, run: NodeRun) -> list[tuple[str
             found.append(("value", LACKING["value"]))
         elif ways.exactly(ways.expression(both)) != out.result:
             found.append(("result", WRONG["result"]))
-    known = out.result or given.result
-    if out.answer and not given.answer and known and both.formula:
-        both.result = known
-        if ways.rounded_answer(both) != out.answer:
+    if out.answer and not given.answer and both.formula:
+        if both.result and ways.rounded_answer(both) != out.answer:
             found.append(("answer", WRONG["answer"]))
+        elif not both.result and best.answer and best.answer != out.answer:  # it kept the result to itself
+            found.append(("result", WRONG["result"]) if both.has("value") else ("value", LACKING["value"]))
     return found
 
 
@@ -191,39 +195,21 @@ def fact_in(record: str, want: tuple[str, str, str], unit: bool = True, latest: 
     return known.facts.get("a", "")
 
 
-def records(letter: str, both: Known, run: NodeRun) -> list[str]:
-    """The records of an item that a node has seen: in its texts, or as a tool brought them."""
-    name = both.resolved(letter)
-    brought = [row for tool, args, rows in run.done.calls if tool == "lookup" and args["name"] == name
-               for row in rows.split("\n") if ":" in row]  # fmt: skip
-    return brought or both.records.get(letter, [])
+def brought(known: Known, run: NodeRun) -> list[str]:
+    """The records that a node's tools brought, and the result of its calculator, as lines."""
+    found = list[str]()
+    for tool, arguments, rows in run.done.calls:
+        if tool == "lookup":
+            letters = [k for k in known.wants if known.resolved(k) == arguments["name"]]
+            found += [f"record {k}: {row}" for k in letters for row in rows.split("\n") if ":" in row]
+        elif tool == "calculator" and not rows.startswith("error"):
+            found.append(f"result: {rows}")
+    return found
 
 
 WORD = re.compile(r"[a-z]{3,}")
-COMMON = frozenset(
-    [
-        "the",
-        "and",
-        "that",
-        "its",
-        "for",
-        "from",
-        "with",
-        "has",
-        "was",
-        "not",
-        "there",
-        "all",
-        "which",
-        "who",
-        "other",
-        "than",
-        "any",
-        "are",
-        "been",
-        "have",
-    ]
-)
+COMMON = frozenset("the and that its for from with has was".split())  # noqa: SIM905
+COMMON |= {"there", "all", "which", "who", "than", "any", "are", "been", "have", "not", "other"}
 
 
 def words(text: str) -> set[str]:

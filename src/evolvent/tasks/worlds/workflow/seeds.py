@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from evolvent.tasks.worlds.workflow.library import METHOD, OUTPUT, STEPS
 from evolvent.tasks.worlds.workflow.team import Node, Team, check
 
@@ -21,7 +23,7 @@ def node(name: str, backbone: str, steps: str, method: str = "", output: str = "
 def chain(*nodes: Node) -> Team:
     """Each hands over to the next one."""
     names = [n.name for n in nodes]
-    return check(Team(nodes, tuple(zip(names, names[1:], strict=False)), (names[0],), names[-1]))
+    return check(Team(nodes, tuple(pairwise(names)), (names[0],), names[-1]))
 
 
 ALONE = chain(
