@@ -1,4 +1,4 @@
-"""Agent symbolic learning: order rules, gradients, the gate, early stopping; runs by rules and by a scripted endpoint."""
+"""Agent symbolic learning: order rules, gradients, the gate, early stopping; by rules and by an endpoint."""
 
 from __future__ import annotations
 
@@ -116,7 +116,9 @@ def test_edits_that_a_model_writes() -> None:
     node = {"backbone": "tiny", "tools": [], "prompt": {"steps": ["Check."], "method": [], "output": ""}}
     made = node_edit(CHAIN, "finder", [{"op": "add", "name": "checker", "after": "writer", "node": node}])
     assert (made.last, made.before("checker"), made["checker"].backbone) == ("checker", ["writer"], "tiny")
-    made = node_edit(CHAIN, "finder", [{"op": "delete", "name": "planner"}, {"op": "rewrite", "name": "finder", "node": node}])
+    made = node_edit(
+        CHAIN, "finder", [{"op": "delete", "name": "planner"}, {"op": "rewrite", "name": "finder", "node": node}]
+    )
     assert (made.first, made["finder"].steps) == (("finder",), ("Check.",))
     assert node_edit(CHAIN, "finder", []) == prompt_edit(CHAIN, "finder", {}) == CHAIN
     assert prompt_edit(CHAIN, "finder", node["prompt"])["finder"].tools == ("lookup",)
@@ -168,7 +170,9 @@ def test_a_model_writes_losses_gradients_and_edits(tmp_path: Path) -> None:
     model = Model()
     settings = {"propose.batch": "2", "propose.optimizers": "prompt"}
     with Scripted(model) as server:
-        spec = RunSpec("agent-symbolic-learning", "program:workflow:questions=1", f"{server.url}#m", "2 steps", 1, settings)
+        spec = RunSpec(
+            "agent-symbolic-learning", "program:workflow:questions=1", f"{server.url}#m", "2 steps", 1, settings
+        )
         result = begin(spec, tmp_path / "runs", logs=("jsonl",), final=False)
     counts = Counter(model.kinds)
     assert (counts["loss"], counts["prompt"], counts["prompt again"]) == (2, 1, 1)

@@ -95,7 +95,9 @@ def test_a_fault_chooses_component_and_sentence() -> None:
 def test_memory_advises_what_has_helped() -> None:
     memory, rng = Experience(recall=1.0), np.random.default_rng(0)
     good, bad = Edit("tools", "give", "a", "converter"), Edit("prompt", "add", "b", STEPS["greet"])
-    memory.add("ride", 3, 0.4, "x", [("value wrong", good, 0.3), ("value wrong", good, 0.1), ("value wrong", bad, -0.1)])
+    memory.add(
+        "ride", 3, 0.4, "x", [("value wrong", good, 0.3), ("value wrong", good, 0.1), ("value wrong", bad, -0.1)]
+    )
     assert memory.gains("value wrong") == {good.kind: pytest.approx(0.2), bad.kind: -0.1}
     assert {memory.advice("value wrong", rng) for _ in range(20)} == {good.kind}
     assert memory.advice("record wrong", rng) is None
@@ -157,7 +159,12 @@ def test_mechanisms_can_be_switched_off() -> None:
 
 @pytest.mark.parametrize(
     "settings",
-    [{"propose__seeds": 0}, {"propose__crossover": 2.0}, {"rollout__mutate__tries": 0}, {"propose__memory__recall": 2.0}],
+    [
+        {"propose__seeds": 0},
+        {"propose__crossover": 2.0},
+        {"rollout__mutate__tries": 0},
+        {"propose__memory__recall": 2.0},
+    ],
 )
 def test_settings_that_cannot_be(settings: dict[str, Any]) -> None:
     with pytest.raises(UserError, match="must be|goes from|is at least"):

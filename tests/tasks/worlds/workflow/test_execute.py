@@ -91,7 +91,9 @@ def test_a_planted_fault_is_found_where_it_is(name: str, sentence: str, label: s
     wrong = [t for t in execute([(team, q) for q in QUESTIONS]) if not t.right]
     assert wrong
     first = [faults(team, t)[-1] for t in wrong]
-    assert {(f.node, f.label) for f in first} == {(name, label)}, [(f, t.question.name) for f, t in zip(first, wrong, strict=True)]
+    assert {(f.node, f.label) for f in first} == {(name, label)}, [
+        (f, t.question.name) for f, t in zip(first, wrong, strict=True)
+    ]
     told = load_task("program:workflow:questions=10").evaluate([team.text()])[0].feedback  # type: ignore[attr-defined]
     read_in = faults_in(told)
     assert {n: faults[-1] for n, faults in read_in.items()} == {

@@ -120,9 +120,10 @@ def local(node: Node, run: NodeRun, required: set[str], others: bool) -> tuple[l
         unread = {*best.facts} - {*both.facts}
         if missing in (None, "record") and stage != "plan" and unread:  # what is open may depend on them
             missing = "fact"
+        finds = missing == "record" and best.has("plan") and "lookup" in node.tools
         if missing is None:
             found.setdefault(stage, fault(node, run, stage, "withheld", WITHHELD.format(stage)))
-        elif best.has(missing) or (missing == "fact" and unread) or not others or (missing == "record" and best.has("plan") and "lookup" in node.tools):
+        elif best.has(missing) or (missing == "fact" and unread) or finds or not others:
             early = missing == "record" and any(not both.resolved(letter) for letter in both.wants)
             text = f"{LACKING[missing]} {OPEN}" if early else LACKING[missing]
             found.setdefault(missing, fault(node, run, missing, "lacking", text))
