@@ -29,8 +29,8 @@ from evolvent.tasks.worlds.workflow.team import Team, TeamError, read
 GATE, TEST = 20, 170  # questions of each kind
 GOAL = """Find a team of agents that answers questions about journeys and goods. A team is JSON: nodes by name, each
 with a backbone (tiny, small, large), tools (lookup, converter, calculator) and a prompt (steps, method, output); edges;
-the nodes that get the question (first), and the one whose line `answer: NUMBER` counts (last). Edges have no circle. The
-value is the share of right answers, less the cost of the calls."""
+the nodes that get the question (first), and the one whose line `answer: NUMBER` counts (last). Edges have no circle.
+The value is the share of right answers, less the cost of the calls."""
 
 
 @dataclass(frozen=True)
