@@ -45,8 +45,8 @@ evomas = recipe(
         **TEAMS,
     ),
     outcome=claim(
-        "At the same number of executions it finds a team of more success less cost than mutation alone, without traces, "
-        "and than the best team made by hand.",
+        "At the same number of executions it finds a team of more success less cost than mutation alone, without "
+        "traces, and than the best team made by hand.",
         up("final.rescored", 0.05, "mutation-only", "best-seed"),
         arms=ARMS,
         **TEAMS,
