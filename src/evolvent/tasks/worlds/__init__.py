@@ -20,4 +20,5 @@ WORLDS = {  # name -> `world(size)`; sizes to try
     "structures": ("evolvent.tasks.worlds.structures.world:world", "problems=20"),
     "sql": ("evolvent.tasks.worlds.sql.world:task", "20"),
     "workflow": ("evolvent.tasks.worlds.workflow.world:world", "questions=8"),
+    "grid-games": ("evolvent.tasks.worlds.grid_games.world:task", "8"),
 }
