@@ -84,6 +84,7 @@ TASKS = {
     "robophd": "program:sql:3",
     "evomas": "program:workflow:questions=2",
     "agent-symbolic-learning": "program:workflow:questions=2",
+    "creativegame": "program:grid-games:2",
 }
 
 

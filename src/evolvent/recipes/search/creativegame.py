@@ -8,11 +8,10 @@
     reflect   lessons of the lineage (value' = 0.7 value + 0.3 reward), then go on or stop; success goes to the archive
 
 arXiv 2604.19926 evolves pages of HTML5 and plays them in a browser; here these are grid games in a small language, and
-a bot plays. What is behind the names of signals is ours where the report leaves it open (`search/games/reward.py`). Of a
-call's iterations the one with the highest reward is saved, where the report saves the last (`propose.saved=last`);
-novelty is relative to the lineage (`judge.against=archive` adds the archive). Where no model writes, rules carry out
-plans, a surface score of the text stands for the judge's, and mechanics come from a library of which some are useless or
-broken.
+a bot plays. What signals measure is ours where the report leaves it open (`search/games/reward.py`). Of a call's
+iterations the one with the highest reward is saved, where the report saves the last (`propose.saved=last`); novelty is
+relative to the lineage (`judge.against=archive` adds the archive). Where no model writes, rules carry out plans, a
+surface score of the text stands for the judge's, and mechanics come from a library of which some are useless or broken.
 """
 
 from evolvent.core.recipe import put, recipe

@@ -28,8 +28,8 @@ STORIES = ("Nobody remembers who built this place.", "Every step leaves an echo 
     "A letter without a sender asks you to hurry.", "The map is wrong in one place only.",
     "Silver moths gather wherever something is about to change.", "Your grandmother drew this maze from memory.",
     "Distant bells count the moves that remain.", "Beneath the tiles an ancient engine dreams.")  # fmt: skip
-COLOURS = ("white", "grey", "red", "crimson", "orange", "amber", "gold", "yellow", "olive", "green", "teal", "cyan", "blue",
-    "indigo", "purple", "magenta", "pink", "brown", "black", "silver")  # fmt: skip
+COLOURS = ("white", "grey", "red", "crimson", "orange", "amber", "gold", "yellow", "olive", "green", "teal", "cyan",
+    "blue", "indigo", "purple", "magenta", "pink", "brown", "black", "silver")  # fmt: skip
 
 
 def data_of(text: str) -> Data:

@@ -5,7 +5,7 @@ arXiv 2604.19926, section 3: planner -> stages -> validate and repair -> evaluat
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,8 +21,8 @@ from evolvent.search.games.planner import planned, replanned
 from evolvent.search.games.speak import Planning
 from evolvent.search.games.versions import games_of, versions_of
 from evolvent.tasks.base import key_of, one_user
-from evolvent.tasks.worlds.grid_games.differ import mechanics, parts
-from evolvent.tasks.worlds.grid_games.language import Game
+from evolvent.tasks.worlds.grid_games.differ import Mechanic, mechanics, parts
+from evolvent.tasks.worlds.grid_games.language import Game, GameError
 from evolvent.tasks.worlds.grid_games.world import game
 
 SAVED = ("best", "last")
@@ -36,6 +36,7 @@ class Calls:
     stops when the reward reaches `enough`, or the reflecting model says so. `saved`, the `best` or the `last`, becomes
     the lineage's next version; the report saves the last. What gets `success` is written back to the archive.
 
+    window       its parent is the one with the highest reward of so many latest versions; 1: always the latest
     plan         whether a plan comes before the game; without, whoever writes adds what it likes
     adds         entries of the archive in a plan
     change       probability that a rule is to change, where no model plans
@@ -43,40 +44,50 @@ class Calls:
     memory       the three layers
     speak        what a model is asked beside the versions
 
-    Metrics: `iterations`; of the version that is saved `reward`, `score` (the judge's), `realised`, `structural`,
-    `novel`, `cosmetic`, `passed` (the runtime test); `repairs` of the call; `again`, the share of mechanics in its
-    plans that this lineage has planned before and never realised; `lessons` of all lineages, `found` (archive).
+    Metrics: `iterations`; of the version that is saved `reward`, `judged` (the judge's score), `realised`,
+    `structural`, `novel`, `cosmetic`, `passed` (the runtime test); `repairs` of the call; `again`, the share of
+    mechanics in its plans that this lineage has planned before and never realised; `lessons` of all lineages, `found`
+    (archive).
     """
 
     iterations: int = 3
-    enough: float = 0.6
+    enough: float = 0.8
     saved: str = "best"
     success: float = 0.4
+    window: int = 2
     plan: bool = True
     adds: int = 2
     change: float = 0.5
-    temperature: float = 0.1
+    temperature: float = 0.05
     memory: Any = Memory
     speak: Any = Planning
 
     def setup(self, role: Role) -> None:
-        """A task of grid games, an archive of versions."""
+        """A task of grid games, an archive of versions, numbers in range, a known name: `UserError`."""
         games_of(role)
         versions_of(role)
+        if self.saved not in SAVED:
+            raise unknown("word", self.saved, SAVED, f"propose.saved is {' or '.join(SAVED)}")
+        if min(self.iterations, self.adds, self.window) < 1 or not 0 <= self.change <= 1 or not self.temperature > 0:
+            raise UserError(
+                "propose.iterations, .adds and .window must be at least 1, .change from 0 to 1 and .temperature above 0, "
+                f"got {self.iterations}, {self.adds}, {self.window}, {self.change} and {self.temperature}"
+            )
 
     def __call__(self, s: Step) -> Iterator[list[Request]]:
         """One round for each iteration."""
-        task, archive, memory = games_of(s.role), versions_of(s.role), self.memory
+        task, archive, memory, speak = games_of(s.role), versions_of(s.role), self.memory, self.speak
         lines = {name: archive.lineage(task, name) for name in task.names}
         name = min(task.names, key=lambda n: len(lines[n]))
-        parent, before = lines[name][-1], game(lines[name][-1])
+        parent = lines[name][parent_of(archive.rewards(name), self.window)]
+        before, known = game(parent), {m for text in lines[name] for m in mechanics_of(text)}
         failed = never_realised(archive.records(name))
         memory.begin()
         made: list[Trajectory] = []
         plan, again, wanted, repairs = Plan(planned=False), 0, 0, 0
         for number in range(self.iterations):
             if self.plan:
-                plan = self._plan(name, parent, before, plan, number, s)
+                plan = self._plan(name, parent, known, plan, number, speak, s)
                 memory.use(e.name for e in plan.add)
                 again += sum(e.name in failed for e in plan.add)
                 wanted += len(plan.add)
@@ -95,23 +106,23 @@ class Calls:
                 break  # it was an error
             made += new
             repairs += new[-1].info["repairs"]
-            if self._reflect(name, plan, new[-1], number, s):
+            if self._reflect(name, plan, new[-1], number, speak, s):
                 break
         if made:
             self._end(made, before, s)
             s.log("again", again / max(1, wanted))
             s.log("repairs", repairs)
 
-    def _plan(self, name: str, parent: str, before: Game, plan: Plan, number: int, s: Step) -> Plan:
-        memory, rng = self.memory, s.rng("plan")
+    def _plan(self, name: str, parent: str, known: set[Mechanic], plan: Plan, number: int, speak: Any, s: Step) -> Plan:
+        memory, rng, before = self.memory, s.rng("plan"), game(parent)
         if not isinstance(s.role.policy, AbsentPolicy):
-            return self.speak.plan(name, parent, memory, plan if number else None, self.adds, s)
+            return speak.plan(name, parent, known, memory, plan if number else None, self.adds, s)
         if not number:
-            return planned(before, memory, name, rng, self.adds, self.change, self.temperature)
+            return planned(before, known, memory, name, rng, self.adds, self.change, self.temperature)
         last = memory.run[-1] if memory.run else Tried(tuple(e.name for e in plan.add), (0.5,) * len(plan.add), 0.0)
-        return replanned(plan, last, before, memory, name, rng, self.temperature)
+        return replanned(plan, last, before, known, memory, name, rng, self.temperature)
 
-    def _reflect(self, name: str, plan: Plan, t: Trajectory, number: int, s: Step) -> bool:
+    def _reflect(self, name: str, plan: Plan, t: Trajectory, number: int, speak: Any, s: Step) -> bool:
         """Draw lessons from an iteration; whether the call ends."""
         reward, realised, memory = score_of(t), t.info["realised"], self.memory
         t.info["record"] = record(t)
@@ -119,7 +130,7 @@ class Calls:
         memory.tried(Tried(names, realised.add, reward, t.info["verdict"].issues))
         stop, texts = reward >= self.enough, {}
         if not isinstance(s.role.policy, AbsentPolicy):
-            stop, texts = self.speak.reflect(t, number, stop, s)
+            stop, texts = speak.reflect(t, number, stop, s)
         for e, share in zip(plan.add, realised.add, strict=True):
             memory.learn(name, e.name, e.words, reward, share == 0, texts.get(e.name, ""))
         for text, done in zip(plan.change, realised.change, strict=True):
@@ -135,27 +146,32 @@ class Calls:
             self.memory.write_back(entries_of(after, before, t.problem.data["lineage"]))
         s.log("iterations", len(made))
         s.log("reward", score_of(t))
-        s.log("score", t.info["score"])
+        s.log("judged", t.info["score"])
         for metric in ("realised", "structural", "novel", "cosmetic"):
             s.log(metric, getattr(signals, metric))
         s.log("passed", signals.runs)
         s.log("lessons", sum(map(len, self.memory.lessons.values())))
         s.log("found", len(self.memory.found))
 
-    def check(self, system: object) -> None:
-        """Numbers in range, a known name."""
-        if self.saved not in SAVED:
-            raise unknown("word", self.saved, SAVED, f"propose.saved is {' or '.join(SAVED)}")
-        if self.iterations < 1 or self.adds < 1 or not 0 <= self.change <= 1 or not self.temperature > 0:
-            raise UserError(
-                "propose.iterations and .adds must be at least 1, .change from 0 to 1 and .temperature above 0, got "
-                f"{self.iterations}, {self.adds}, {self.change} and {self.temperature}"
-            )
-
 
 def score_of(t: Trajectory) -> float:
     """The reward of a version."""
     return t.rewards["value"].value
+
+
+def parent_of(rewards: Sequence[float], window: int) -> int:
+    """The place in a lineage of the version that the next one is made of: the highest reward of the latest few, the
+    later of equals; 0, the seed game, where there is no other."""
+    places = range(max(1, len(rewards) + 1 - window), len(rewards) + 1)
+    return max(places, key=lambda i: (rewards[i - 1], i), default=0)
+
+
+def mechanics_of(text: str) -> set[Mechanic]:
+    """The mechanics of a version; none of what nobody can read."""
+    try:
+        return {*mechanics(game(text))}
+    except GameError:
+        return set()
 
 
 def planned_of(t: Trajectory) -> tuple[list[str], list[float]]:
@@ -192,5 +208,3 @@ def entries_of(after: Game, before: Game, lineage: str) -> list[Entry]:
         counters = {n: v for n, v in after.counters.items() if any(n in e for e in (*r.effects, *r.conditions))}
         found.append(Entry(f"found in {lineage}: {m}", "", ("found",), objects, counters, (data,)))
     return found
-
-

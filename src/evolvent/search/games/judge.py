@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from evolvent.core.errors import unknown
 from evolvent.core.records import Group, Trajectory
+from evolvent.core.role import Role
 from evolvent.core.step import Step
 from evolvent.engine.absent import AbsentPolicy
 from evolvent.search.asking import Prompts
@@ -90,8 +91,8 @@ class Proxy:
             for a, own in zip(answers, surface, strict=True)
         ]
 
-    def check(self, system: object) -> None:
-        """A known name, and a prompt that can be read."""
+    def setup(self, role: Role) -> None:
+        """A known name, and a prompt that can be read: `UserError`."""
         if self.against not in AGAINST:
             raise unknown("word", self.against, AGAINST, f"judge.against is {' or '.join(AGAINST)}")
         Prompts(self.prompts).check(("games/judge",))
@@ -121,5 +122,3 @@ def record(t: Trajectory) -> dict[str, Any]:
         "repairs": t.info["repairs"],
         "issues": list(verdict.issues),
     }
-
-

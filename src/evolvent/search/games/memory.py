@@ -65,7 +65,7 @@ class Memory:
     """The memory of a search for games.
 
     lineage  layer 1: whether lessons are kept and read
-    archive  layer 2: whether use is counted and what succeeds is written back; without, the archive is what it began as
+    archive  layer 2: whether use is counted and what succeeds is written back; without, it stays what it began as
     current  layer 3: whether an iteration knows of those before it
     alpha    how fast a lesson's value follows rewards
     weight   of the learned value in retrieval, beside the similarity

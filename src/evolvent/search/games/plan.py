@@ -1,4 +1,4 @@
-"""Mechanic plans: what a version is to add, change, keep and drop, written down before the game is; and what came of it.
+"""Mechanic plans: what a version is to add, change, keep and drop, before it is written; and what came of that.
 
 arXiv 2604.19926, section 3.3.
 """
@@ -46,9 +46,9 @@ class Entry:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """What it is compared with others by: its tags, its objects and counters, and what its mechanics are made of."""
+        """What it is compared by: its tags, its objects and counters, and what its mechanics are made of."""
         made = {w for m in self.forms for w in m.tokens}
-        return frozenset(made | {*self.tags, *(self.objects), *(self.counters)})
+        return frozenset(made | {*self.tags, *self.objects, *self.counters})
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data."""

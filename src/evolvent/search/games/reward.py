@@ -20,7 +20,7 @@ from evolvent.tasks.worlds.grid_games.bot import Report
 from evolvent.tasks.worlds.grid_games.differ import Difference, Mechanic, similarity
 from evolvent.tasks.worlds.grid_games.language import Game
 
-ENOUGH = 4.0  # mechanics that are new (or twice as many that are changed) are all the structural change there can be
+ENOUGH = 6.0  # mechanics that are new (or twice as many that are changed) are all the structural change there can be
 NEGLIGIBLE = 0.05  # structural change below which a version is cosmetic
 FAILS = 0.2  # of the validator's score: what a fault costs, and not being winnable
 PARTIAL = {"changed": 0.5, "dropped": 0.25}  # of a new mechanic
@@ -30,7 +30,7 @@ PARTIAL = {"changed": 0.5, "dropped": 0.25}  # of a new mechanic
 class Signals:
     """What the reward is made of, each from 0 to 1.
 
-    structural  (new + changed / 2 + dropped / 4) / 4 mechanics, at most 1, by the differ
+    structural  (new + changed / 2 + dropped / 4) / 6 mechanics, at most 1, by the differ
     realised    planned mechanics against realised ones (`plan.Realised.share`)
     novel       mean over new and changed mechanics of 1 - similarity to the most similar one known
     creative    (score - 3) / 7, of the judge's score from 1 to 10
@@ -75,9 +75,8 @@ class Weights:
             + self.creative * s.creative + self.playable * s.playable
             - self.cosmetic * s.cosmetic - self.regression * s.regression
         )  # fmt: skip
-        if s.sanity < self.sane:
-            total *= self.insane
-        return total if s.runs else total * self.failed
+        soft, hard = self.insane, self.failed
+        return total * (soft if s.sanity < self.sane else 1.0) * (1.0 if s.runs else hard)
 
     def check(self, system: object) -> None:
         """Weights that are not negative: `UserError`."""

@@ -8,14 +8,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from evolvent.core.errors import UserError
 from evolvent.core.records import Trajectory
+from evolvent.core.role import Role
 from evolvent.core.step import Step
 from evolvent.search.asking import Prompts
 from evolvent.search.attempts.work import asked
 from evolvent.search.games.memory import RULES, Memory, overlap
 from evolvent.search.games.plan import Plan, kept, plan_of
-from evolvent.search.games.planner import forbidden
-from evolvent.tasks.worlds.grid_games.differ import mechanics
+from evolvent.search.games.planner import forbidden, words_of
+from evolvent.tasks.worlds.grid_games.differ import Mechanic, mechanics
 from evolvent.tasks.worlds.grid_games.language import GameError
 from evolvent.tasks.worlds.grid_games.world import game
 
@@ -33,13 +35,22 @@ class Planning:
     shown: int = 6
     prompts: str = ""
 
-    def plan(self, lineage: str, parent: str, memory: Memory, last: Plan | None, adds: int, s: Step) -> Plan:
+    def plan(
+        self,
+        lineage: str,
+        parent: str,
+        known: set[Mechanic],
+        memory: Memory,
+        last: Plan | None,
+        adds: int,
+        s: Step,
+    ) -> Plan:
         """The plan that a model makes for a version; what it says nothing of is kept. An answer that is no plan is
         asked for once more, with what was wrong; then there is none."""
         before, error = game(parent), ""
-        words = frozenset(w for m in mechanics(before) for w in m.tokens) | frozenset(before.objects)
+        words = words_of(before)
         entries = {e.name: e for e in memory.entries()}
-        barred, groups = forbidden(before, memory, lineage), memory.groups()
+        barred, groups = forbidden(known, memory, lineage), memory.groups()
         near = sorted((e for n, e in entries.items() if n not in barred), key=lambda e: -overlap(e.words, words))
         shown = {
             "relevant": near[: self.shown],
@@ -78,8 +89,10 @@ class Planning:
         verdict = str(said.get("verdict", "")).lower()
         return {"stop": True, "continue": False}.get(verdict, stop), texts
 
-    def check(self, system: object) -> None:
-        """Prompts that can be read."""
+    def setup(self, role: Role) -> None:
+        """Prompts that can be read, and a number in range: `UserError`."""
+        if self.shown < 0:
+            raise UserError(f"propose.speak.shown must be at least 0, got {self.shown}")
         Prompts(self.prompts).check(("games/plan", "games/reflect"))
 
 

@@ -68,4 +68,3 @@ def validated(text: str, mend: Mend, most: int, s: Step) -> tuple[Verdict, int]:
         repairs += 1
         verdict = looked_at(made, s)
     return verdict, repairs
-

@@ -34,9 +34,10 @@ def games_of(role: Role) -> GridGames:
 class Versions(Archive):
     """Keep: the version that a call saves goes to the end of its lineage. Candidate number 0 has the seed games.
 
-    The value is the world's, on its split `train`; no reward is. The notes of a candidate are `lineage`, `generation`
-    and the `iterations` of the call. Metrics, on levels of the split `gate`, which nothing else reads: `runs`, whether
-    the version that was saved runs, and `brought`, how many new working mechanics its lineage has that it had not.
+    The value is the world's, on its split `train`; no reward is. The notes of a candidate are `lineage`, `generation`,
+    `reward`, the place of the `parent` in the lineage, and the `iterations` of the call. Metrics, on levels of the
+    split `gate`, which nothing else reads: `runs`, whether the version that was saved runs, and `brought`, how many new
+    working mechanics its lineage has that it had not.
     """
 
     def __call__(self, s: Step) -> list[Change]:
@@ -54,6 +55,8 @@ class Versions(Archive):
             notes = {
                 "lineage": lineage,
                 "generation": len(before),
+                "reward": t.rewards["value"].value,
+                "parent": before.index(t.problem.data["before"]),
                 "iterations": [x.info["record"] for g in s.groups for x in g.valid if "record" in x.info],
             }
             uid = len(self.history)
@@ -70,6 +73,10 @@ class Versions(Archive):
         """The versions of a lineage, the seed game first."""
         return read_collection(self.history[-1].text)[name] if self.history else [seeds_of(task, name)]
 
+    def rewards(self, name: str) -> list[float]:
+        """The rewards of the versions of a lineage, without the seed game."""
+        return [c.notes["reward"] for c in self.history if c.notes.get("lineage") == name]
+
     def records(self, name: str) -> list[dict[str, Any]]:
         """What is known of all iterations in a lineage, the oldest first."""
         mine = [c.notes["iterations"] for c in self.history if c.notes.get("lineage") == name]
@@ -80,10 +87,6 @@ class Versions(Archive):
         self.members = self.admit(made, self.members)
         for parent in made.parents:
             self.children[parent] += 1
-
-    def files(self) -> dict[str, str]:
-        """What a run leaves in its folder: the collection, and nothing that looks like Python."""
-        return {"games.json": self.history[-1].text} if self.history else {}
 
 
 def seeds_of(task: GridGames, name: str) -> str:
@@ -102,5 +105,3 @@ def versions_of(role: Role) -> Versions:
         if isinstance(part, Versions):
             return part
     raise UserError("this recipe writes games in lineages; put evolvent.search.games.versions:Versions at keep")
-
-

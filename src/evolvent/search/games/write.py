@@ -37,10 +37,11 @@ class ByModel:
     prompts: str = ""
 
     def setup(self, role: Role) -> None:
-        """A task of grid games, and a number in range."""
+        """A task of grid games, a number in range, and prompts that can be read: `UserError`."""
         games_of(role)
         if self.repairs < 0:
             raise UserError(f"rollout.write.repairs must be at least 0, got {self.repairs}")
+        Prompts(self.prompts).check([f"games/{stage}" for stage in (*STAGES, "repair")])
 
     def __call__(self, requests: Sequence[Request], s: Step) -> list[Group]:
         """A group of one for each request."""
@@ -92,7 +93,3 @@ class ByModel:
             return text_of(data)
         except GameError:
             return text
-
-    def check(self, system: object) -> None:
-        """Prompts that can be read."""
-        Prompts(self.prompts).check([f"games/{stage}" for stage in (*STAGES, "repair")])

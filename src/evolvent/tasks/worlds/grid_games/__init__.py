@@ -1,1 +1,1 @@
-"""Small rule-based games on a grid: a language, its interpreter, a checker, a bot, and what differs between two games."""
+"""Small rule-based games on a grid: a language, its interpreter, a checker, a bot, and what differs between two."""

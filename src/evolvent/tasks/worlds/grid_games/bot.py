@@ -1,8 +1,9 @@
 """A bot that plays grid games: whether a game runs, can be won, can be lost, and which of its rules ever fire.
 
-On every level it searches for a way to win: best first by how much of `win` is open yet, the nearest to the beginning
-of equals, and up to `limit` positions; then it plays at random, `plays` times and up to `length` turns. What it does is
-a function of the game, the levels and the seed.
+On every level it searches for a way to win, best first: by the number of turns so far plus what of `win` is open yet,
+which is more than breadth first where `win` says how far it is, and the same where it does not. It looks at up to
+`limit` positions; then it plays at random, `plays` times and up to `length` turns. What it does is a function of the
+game, the levels and the seed.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ Level = tuple[str, ...]
 class Effort:
     """How hard the bot tries on one level."""
 
-    limit: int = 300  # positions that a search looks at from
-    plays: int = 4  # at random
-    length: int = 40  # turns of each
+    limit: int = 150  # positions that a search looks at from
+    plays: int = 3  # at random
+    length: int = 24  # turns of each
 
 
 @dataclass
@@ -187,15 +188,16 @@ def open_goals(machine: Machine, state: State) -> float:
 
 def at_random(machine: Machine, start: State, actions: Sequence[int], found: Played) -> int:
     """One play by chance; the rules that fired."""
-    state, fired, done = start, 0, 0
-    for done, action in enumerate(actions, 1):
+    state, fired, taken = start, 0, list[int]()
+    for action in actions:
+        taken.append(action)
         state, outcome, now = machine.step(state, action)
         fired |= now
         if outcome:
             found.lost |= outcome == LOST
             found.luck += outcome == WON
             break
-    found.plays.append(tuple(actions[:done]))
+    found.plays.append(tuple(taken))
     return fired
 
 

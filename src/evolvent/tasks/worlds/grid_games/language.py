@@ -17,7 +17,7 @@
 
 Of all events: `remove` and `become` and `send` (of `who` or `what`: gone, another object, to the next cell with an
 object), `drop` (an object, where who was), `count` and `set` (a counter, a number), `win`, `lose`. Directions are `up`,
-`right`, `down`, `left`, `toward` and `away` (from the player), `along` and `against` (the way the player was told to go).
+`right`, `down`, `left`, `toward` and `away` (from the player), `along` and `against` (the way the player is to go).
 
 Conditions: ["count", counter, op, number], ["none", a], ["some", a], ["all", a, b] and ["on", a, b]: every a (and there
 is one), or some a, is in a cell with a b. In the spirit of PuzzleScript and VGDL; no code and no data of either.
@@ -110,7 +110,7 @@ def read(text: str) -> Game:
     if len(text) > TEXT:
         fail("game", f"a game has at most {TEXT} characters, this one {len(text)}")
     try:
-        data = json.loads(text, object_pairs_hook=once, parse_constant=lambda name: fail("game", f"{name} is no number"))
+        data = json.loads(text, object_pairs_hook=once, parse_constant=no_number)
     except RecursionError:
         fail("game", "it is nested too deeply")
     except GameError:
@@ -131,6 +131,11 @@ def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def fail(where: str, what: str) -> NoReturn:
     """Raise a `GameError`."""
     raise GameError(f"{where}: {what}")
+
+
+def no_number(name: str) -> NoReturn:
+    """NaN and the infinities are JSON for Python only."""
+    fail("game", f"{name} is no number")
 
 
 def game_of(data: Any) -> Game:
@@ -213,7 +218,8 @@ def rule(data: Any, where: str) -> Rule:
         fail(f"{where}.what", f"a rule on `{on}` {'needs' if EVENTS[on] else 'has'} {'one' if EVENTS[on] else 'none'}")
     if not 1 <= len(parts["do"]) <= LONGEST:
         fail(f"{where}.do", f"a rule has 1 to {LONGEST} effects")
-    made = tuple(form(v, f"{where}.do[{i}]", {n: f for n, (f, _) in EFFECTS.items()}) for i, v in enumerate(parts["do"]))
+    forms = {name: follows for name, (follows, _) in EFFECTS.items()}
+    made = tuple(form(v, f"{where}.do[{i}]", forms) for i, v in enumerate(parts["do"]))
     for i, (name, *rest) in enumerate(made):
         if on not in EFFECTS[name][1]:
             fail(f"{where}.do[{i}]", f"`{name}` is for rules on {', '.join(EFFECTS[name][1])}")

@@ -7,6 +7,8 @@ the game is lost, if any condition of `lose` holds or nobody is left to play, or
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -60,7 +62,7 @@ class Machine:
         self.solid = sum(self.bits[n] for n, k in game.objects.items() if k.solid)
         self.player = sum(self.bits[n] for n, k in game.objects.items() if k.player)
         rules = [
-            (r.on, Bound(i, self._bit(r.who), self._bit(r.what) if r.what else 0, *self._bound(r.conditions, r.effects)))
+            (r.on, Bound(i, self._bit(r.who), self._bit(r.what or r.who), *self._bound(r.conditions, r.effects)))
             for i, r in enumerate(game.rules)
         ]
         self.bump = {bit: [b for on, b in rules if on == "bump" and b.who == bit] for bit in self.bits.values()}
@@ -119,12 +121,15 @@ class Machine:
 
     def outcome(self, cells: list[int], counters: list[int]) -> int:
         """What the conditions say of a position."""
-        here = 0
-        for c in cells:
-            here |= c
-        if not here & self.player or any(holds(c, cells, counters) for c in self.lose):
+        if not functools.reduce(operator.or_, cells) & self.player:
             return LOST
-        return WON if self.win and all(holds(c, cells, counters) for c in self.win) else 0
+        for c in self.lose:
+            if holds(c, cells, counters):
+                return LOST
+        for c in self.win:
+            if not holds(c, cells, counters):
+                return 0
+        return WON if self.win else 0
 
 
 def neighbours(rows: int, columns: int) -> list[tuple[int, int, int, int]]:
@@ -183,11 +188,14 @@ class Turn:
     def player(self) -> int:
         """The player's cell; -1 if there is none."""
         player = self.m.player
-        return next((i for i, c in enumerate(self.cells) if c & player), -1)
+        for i, c in enumerate(self.cells):
+            if c & player:
+                return i
+        return -1
 
     def ready(self, rule: Bound) -> bool:
         """Whether all conditions of a rule hold."""
-        return all(holds(c, self.cells, self.counters) for c in rule.conditions)
+        return not rule.conditions or all(holds(c, self.cells, self.counters) for c in rule.conditions)
 
     def all_of(self, near: bool, rule: Bound) -> None:
         """A rule at the end of the turn, at each place where there was a `who` when it began."""

@@ -34,7 +34,7 @@ from evolvent.tasks.worlds.sized import read_size
 
 HERE = Path(__file__).parent
 SPLITS: tuple[Split, ...] = ("train", "gate", "test")
-UNSEEN = 6  # levels of a split whose levels nobody has seen, at least one for each of the game's own
+UNSEEN = 4  # levels of a split whose levels nobody has seen, at least one for each of the game's own
 GOAL = (
     "Write versions of small games on a grid, each with mechanics that the ones before it did not have. A game has to "
     "run: nothing goes wrong, and a bot finds a way to win."
