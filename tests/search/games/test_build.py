@@ -33,7 +33,7 @@ def test_a_first_version_has_what_was_planned() -> None:
     made = read(first(COINS, plan("hunter", "energy"), rng()))
     assert {str(m) for m in mechanics(made)} == {
         "enter player A: remove what", "win: none A", "turn A: step toward", "near A player: lose",
-        "turn player: count a -", "lose: count a <= +",
+        "turn player: count a -", "lose: count a <= 0",
     }  # fmt: skip
     assert [sum("h" in row for row in level) for level in made.levels] == [1, 1]
     assert 6 <= made.counters["energy"] <= 40

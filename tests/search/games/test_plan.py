@@ -30,7 +30,7 @@ def rng(i: int = 0) -> np.random.Generator:
 
 
 def test_what_an_entry_stands_for() -> None:
-    assert [str(m) for m in ENTRIES["energy"].forms] == ["turn player: count a -", "lose: count a <= +"]
+    assert [str(m) for m in ENTRIES["energy"].forms] == ["turn player: count a -", "lose: count a <= 0"]
     assert [str(m) for m in ENTRIES["heave"].forms] == ["bump player A: push"]
     made = settled(ENTRIES["wind"], rng())
     assert made.rules[0]["do"][0][1] in ("up", "right", "down", "left")

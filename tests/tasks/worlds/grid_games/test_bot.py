@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.tasks.worlds.grid_games.small import after, game, rule
 
-from evolvent.tasks.worlds.grid_games.bot import Effort, play, rearranged, working
+from evolvent.tasks.worlds.grid_games.bot import Effort, disturbed, play, rearranged, working
 from evolvent.tasks.worlds.grid_games.play import ACTIONS, WON
 
 EFFORT = Effort(limit=200, plays=4, length=12)
@@ -105,3 +105,13 @@ def test_rearranged_levels_have_the_same_things_and_border() -> None:
         assert Counter("".join(other)) == Counter("".join(level))
         assert (other[0], other[-1]) == (level[0], level[-1])
         assert all(row[0] == row[-1] == "#" for row in other)
+
+
+def test_disturbed_levels_have_a_few_things_elsewhere() -> None:
+    level = ("######", "#@.o.#", "#x..##", "######")
+    for i in range(20):
+        other = disturbed(level, np.random.default_rng(i), 2)
+        assert Counter("".join(other)) == Counter("".join(level))
+        places = [(a, b) for one, two in zip(level, other, strict=True) for a, b in zip(one, two, strict=True)]
+        assert 1 <= sum(a != b and a != "." for a, b in places) <= 2
+        assert (other[0], other[-1]) == (level[0], level[-1])

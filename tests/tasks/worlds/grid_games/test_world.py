@@ -26,7 +26,7 @@ def coins(*rules: object, **more: object) -> str:
     return text_of({**made, **more})
 
 
-WASP = {"on": "turn", "who": "wasp", "do": [["step", "toward"]]}
+WASP = {"on": "turn", "who": "wasp", "do": [["step", "left"]]}
 STING = {"on": "near", "who": "wasp", "what": "player", "do": [["lose"]]}
 USELESS = {"on": "turn", "who": "player", "do": [["count", "n", 1]]}
 
@@ -36,7 +36,7 @@ def test_the_value_counts_new_working_mechanics() -> None:
     second = coins(WASP, STING, USELESS, counters={"n": 0})
     for split in ("train", "gate", "test"):
         found = [str(m) for m in new_and_working([first, second], split, EFFORT)]  # type: ignore[arg-type]
-        assert found == ["turn A: step toward", "near A player: lose"]
+        assert found == ["turn A: step left", "near A player: lose"]
         again = new_and_working([first, second, second], split, EFFORT)  # type: ignore[arg-type]
         assert [str(m) for m in again] == found  # once
     assert new_and_working([first, first], "train", EFFORT) == []

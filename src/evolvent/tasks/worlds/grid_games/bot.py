@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from evolvent.tasks.worlds.grid_games.differ import Mechanic, mechanics, without
-from evolvent.tasks.worlds.grid_games.language import Game, GameError
+from evolvent.tasks.worlds.grid_games.language import EMPTY, Game, GameError
 from evolvent.tasks.worlds.grid_games.play import ACTIONS, LOST, WON, Fault, Machine, State
 
 Level = tuple[str, ...]
@@ -166,16 +166,21 @@ def path(came: dict[State, tuple[State, int] | None], state: State) -> list[int]
 
 
 def open_goals(machine: Machine, state: State) -> float:
-    """How much of `win` is open yet, in steps: objects that are left, off their places or away from their goal, and
-    what counters lack."""
+    """How much of `win` is open yet, in steps: objects that are left and the way to the nearest, those off their places
+    or away from their goal, and what counters lack."""
     total, cells, columns = 0.0, state.cells, machine.size[1]
     for name, a, *rest in machine.win:
         if name == "count":
             total += 3 * min(9, abs(state.counters[a] - rest[1]))
             continue
         mine = [i for i, c in enumerate(cells) if c & a]
-        if name in ("none", "some"):
-            total += 3 * len(mine) if name == "none" else 3 * (not mine)
+        if name == "some":
+            total += 3 * (not mine)
+            continue
+        if name == "none":
+            me = next((i for i, c in enumerate(cells) if c & machine.player), 0)
+            near = [abs(me // columns - j // columns) + abs(me % columns - j % columns) for j in mine]
+            total += 4 * len(mine) + min(near, default=0)
             continue
         goals = [i for i, c in enumerate(cells) if c & rest[0]]
         away = [
@@ -242,3 +247,16 @@ def rearranged(level: Level, rng: np.random.Generator) -> Level:
     drawn = iter([inner[i] for i in rng.permutation(len(inner)).tolist()])
     rows = [row[0] + "".join(next(drawn) for _ in row[1:-1]) + (row[-1] if len(row) > 1 else "") for row in level[1:-1]]
     return (level[0], *rows, level[-1]) if len(level) > 1 else level
+
+
+def disturbed(level: Level, rng: np.random.Generator, count: int) -> Level:
+    """A level in which so many things that are not on its border have gone elsewhere, each to a cell that is empty."""
+    rows = [[*row] for row in level]
+    inner = [(r, c) for r in range(1, len(rows) - 1) for c in range(1, len(rows[0]) - 1)]
+    for _ in range(count):
+        full = [(r, c) for r, c in inner if rows[r][c] != EMPTY]
+        free = [(r, c) for r, c in inner if rows[r][c] == EMPTY]
+        if full and free:
+            (a, b), (x, y) = full[int(rng.integers(len(full)))], free[int(rng.integers(len(free)))]
+            rows[a][b], rows[x][y] = EMPTY, rows[a][b]
+    return tuple("".join(row) for row in rows)

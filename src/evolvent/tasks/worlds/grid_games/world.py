@@ -6,7 +6,7 @@
 
 A program is a collection: JSON, lineage -> its versions, the oldest first. It is read, not run: what plays is our
 interpreter, within limits. Splits differ in levels and in the bot's seed: `train` has the levels that a version comes
-with, `gate` and `test` have the same levels with all that is on them in other places. A lineage has an instance in
+with, `gate` and `test` have the same levels with some of the things on them in other places. A lineage has an instance in
 each. No part that makes or chooses games sees `test`; nothing here knows the reward that a search steers by.
 """
 
@@ -27,14 +27,15 @@ from evolvent.tasks.base import Split
 from evolvent.tasks.evaluation import Evaluation, invalid, over_instances
 from evolvent.tasks.program import PROGRAM, ProgramTask, World
 from evolvent.tasks.worlds.grid_games import check
-from evolvent.tasks.worlds.grid_games.bot import Effort, Level, Report, play, rearranged, working
+from evolvent.tasks.worlds.grid_games.bot import Effort, Level, Report, disturbed, play, working
 from evolvent.tasks.worlds.grid_games.differ import Mechanic, difference, mechanics
 from evolvent.tasks.worlds.grid_games.language import Game, GameError, game_of, read, text_of
 from evolvent.tasks.worlds.sized import read_size
 
 HERE = Path(__file__).parent
 SPLITS: tuple[Split, ...] = ("train", "gate", "test")
-UNSEEN = 4  # levels of a split whose levels nobody has seen, at least one for each of the game's own
+MOVED = 3  # things on a level that are elsewhere in a split whose levels nobody has seen
+UNSEEN = 6  # levels of a split whose levels nobody has seen, at least one for each of the game's own
 GOAL = (
     "Write versions of small games on a grid, each with mechanics that the ones before it did not have. A game has to "
     "run: nothing goes wrong, and a bot finds a way to win."
@@ -91,7 +92,7 @@ def levels_of(text: str, split: Split) -> list[Level]:
     if split == "train":
         return list(own)
     rng = stream(0, "grid-games", split, "levels", text)
-    return [rearranged(own[i % len(own)], rng) for i in range(max(UNSEEN, len(own)))]
+    return [disturbed(own[i % len(own)], rng, MOVED) for i in range(max(UNSEEN, len(own)))]
 
 
 @lru_cache(maxsize=4096)
