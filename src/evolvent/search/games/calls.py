@@ -70,7 +70,7 @@ class Calls:
             raise unknown("word", self.saved, SAVED, f"propose.saved is {' or '.join(SAVED)}")
         if min(self.iterations, self.adds, self.window) < 1 or not 0 <= self.change <= 1 or not self.temperature > 0:
             raise UserError(
-                "propose.iterations, .adds and .window must be at least 1, .change from 0 to 1 and .temperature above 0, "
+                "propose.iterations, .adds and .window must be at least 1, .change from 0 to 1, .temperature above 0; "
                 f"got {self.iterations}, {self.adds}, {self.window}, {self.change} and {self.temperature}"
             )
 

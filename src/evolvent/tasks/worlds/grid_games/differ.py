@@ -149,5 +149,8 @@ def without(game: Game, places: list[tuple[str, int]]) -> Game:
     """A game less some of its rules and goals."""
     gone: Mapping[str, set[int]] = {kind: {i for k, i in places if k == kind} for kind in ("rules", *GOALS)}
     return replace(
-        game, **{k: tuple(v for i, v in enumerate(getattr(game, k)) if i not in gone[k]) for k in gone if gone[k]}
+        game,
+        rules=tuple(r for i, r in enumerate(game.rules) if i not in gone["rules"]),
+        win=tuple(c for i, c in enumerate(game.win) if i not in gone["win"]),
+        lose=tuple(c for i, c in enumerate(game.lose) if i not in gone["lose"]),
     )

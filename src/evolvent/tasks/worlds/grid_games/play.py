@@ -47,8 +47,8 @@ class Bound:
     place: int
     who: int
     what: int
-    conditions: tuple[tuple, ...]  # type: ignore[type-arg]
-    effects: tuple[tuple, ...]  # type: ignore[type-arg]
+    conditions: tuple[tuple, ...]
+    effects: tuple[tuple, ...]
 
 
 class Machine:
@@ -79,7 +79,7 @@ class Machine:
             raise GameError(f"there is no object `{name}`")
         return self.bits[name]
 
-    def _bound(self, conditions: tuple, effects: tuple) -> tuple[tuple, tuple]:  # type: ignore[type-arg]
+    def _bound(self, conditions: tuple, effects: tuple) -> tuple[tuple, tuple]:
         """With bits of objects and places of counters for names."""
         first = [
             (c[0], self._slot(c[1]), COMPARE[c[2]], c[3]) if c[0] == "count" else (c[0], *map(self._bit, c[1:]))
@@ -146,7 +146,7 @@ def neighbours(rows: int, columns: int) -> list[tuple[int, int, int, int]]:
     return found
 
 
-def holds(condition: tuple, cells: list[int], counters: list[int]) -> bool:  # type: ignore[type-arg]
+def holds(condition: tuple, cells: list[int], counters: list[int]) -> bool:
     """Whether a condition holds."""
     name, a, *rest = condition
     if name == "count":

@@ -6,8 +6,8 @@
 
 A program is a collection: JSON, lineage -> its versions, the oldest first. It is read, not run: what plays is our
 interpreter, within limits. Splits differ in levels and in the bot's seed: `train` has the levels that a version comes
-with, `gate` and `test` have the same levels with some of the things on them in other places. A lineage has an instance in
-each. No part that makes or chooses games sees `test`; nothing here knows the reward that a search steers by.
+with, `gate` and `test` have the same levels with some of the things on them in other places. A lineage has an instance
+in each. No part that makes or chooses games sees `test`; nothing here knows the reward that a search steers by.
 """
 
 from __future__ import annotations
