@@ -108,10 +108,13 @@ def test_rearranged_levels_have_the_same_things_and_border() -> None:
 
 
 def test_disturbed_levels_have_a_few_things_elsewhere() -> None:
-    level = ("######", "#@.o.#", "#x..##", "######")
+    level, moved = ("######", "#@.o.#", "#x..##", "######"), 0
     for i in range(20):
         other = disturbed(level, np.random.default_rng(i), 2)
         assert Counter("".join(other)) == Counter("".join(level))
         places = [(a, b) for one, two in zip(level, other, strict=True) for a, b in zip(one, two, strict=True)]
-        assert 1 <= sum(a != b and a != "." for a, b in places) <= 2
+        gone = sum(a != b and a != "." for a, b in places)
+        assert gone <= 2
+        moved += gone > 0
         assert (other[0], other[-1]) == (level[0], level[-1])
+    assert moved > 15  # now and then a thing goes back to where it was
