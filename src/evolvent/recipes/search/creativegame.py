@@ -55,7 +55,7 @@ creativegame = recipe(
     outcome=claim(
         "Over 4 generations lineages have more new working mechanics than with selection by a score of the text alone, "
         "and than without their lessons, and the share of versions that run does not fall.",
-        up("final.rescored", 0.5, "score-only", "without-memory"),
+        up("final.rescored", 1.0, "score-only", "without-memory"),
         up("train.runs", 0.05, "score-only", kind="non-inferiority"),
         common=COMMON,
         arms=ARMS,
