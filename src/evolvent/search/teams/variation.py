@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -78,7 +79,8 @@ class EditTeams:
                 continue
             parents = archive.named(request)
             for i, uid in enumerate(identifiers(request.n, s.role.seed, *s.path, s.round, place)):
-                rng, text, notes, operator = s.rng("vary", place, i), parents[0].text, {}, "none"
+                rng, text, operator = s.rng("vary", place, i), parents[0].text, "none"
+                notes: dict[str, Any] = {}
                 for _ in range(self.tries):
                     tried += 1
                     try:

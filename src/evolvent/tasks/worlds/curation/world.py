@@ -141,7 +141,7 @@ def world(size: str = "") -> World:
         seed=SEED,
         call=call,
         judge=verdict,
-        instances={split: tuple(f"{split}-{c}" for c in CATEGORIES) for split in ("train", "gate", "test")},  # type: ignore[misc]
+        instances={split: tuple(f"{split}-{c}" for c in CATEGORIES) for split in ("train", "gate", "test")},
         limits=Limits(seconds=20.0, output=8 << 20),
         components=COMPONENTS,
         preload=("numpy", "html"),  # the first one is seeded

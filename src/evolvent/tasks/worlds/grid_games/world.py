@@ -182,7 +182,7 @@ class GridGames(ProgramTask):
             if texts and texts[0] != seeds()[begun(lineage)]:
                 return invalid(f"{lineage} does not begin with its seed game")
             values[name] = float(len(new_and_working(texts, split, self.effort)))  # type: ignore[arg-type]
-            runs += [played(text, split, self.effort).runs for text in texts[1:]]  # type: ignore[arg-type]
+            runs += [played(text, split, self.effort).runs for text in texts[1:]]
         return over_instances(values, {"runs": float(np.mean(runs))} if runs else {})
 
 

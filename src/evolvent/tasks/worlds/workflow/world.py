@@ -66,7 +66,7 @@ class Workflow(ProgramTask):
                 seed=self.pool["chain"],
                 call=lambda text, names: Call({PROGRAM: text}, "program", "team"),
                 judge=lambda value, names: invalid("teams are executed, not run"),
-                instances={split: names(split, each, settings.seed) for split, each in splits.items()},  # type: ignore[arg-type,misc]
+                instances={split: names(split, each, settings.seed) for split, each in splits.items()},  # type: ignore[misc]
             )
         )
         self.known = {q for found in self.world.instances.values() for q in found}
