@@ -104,6 +104,7 @@ COST_BONUS = ("rollout.write.ensemble.choice.cost_bonus", "rollout.mutate.choice
 
 # read only if another setting, or what happens in the run, asks for it
 NOT_ALWAYS = {
+    "rollout.mutate.crossing": "only where two strategies of a category are there",
     "propose.memory.recent": "only what a model is shown",
     "learn.divergence": "learn.kl is 0",
     "judge.tries": "only proposals that parse are tried, and the small model makes none",
