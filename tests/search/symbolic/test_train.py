@@ -61,10 +61,10 @@ def test_early_stopping() -> None:
 
 
 def test_the_gate_keeps_whoever_is_better_on_the_batch() -> None:
-    made = system(propose__batch=8)
+    made = system(propose__batch=3)
     archive, part = archive_of(made.main_role), made.main_role.slots["propose"]
     backs = 0
-    for i in range(12):
+    for i in range(30):
         before = part.current
         old_score = part.scores[-1] if i else 0.0
         [s] = taken(made, 1)
@@ -85,7 +85,7 @@ def test_the_gate_keeps_whoever_is_better_on_the_batch() -> None:
         assert accepted(archive.history) is archive.history[part.current]
         backs += back
     assert backs > 0
-    free = system(propose__batch=8, propose__rollback=False)
+    free = system(propose__batch=3, propose__rollback=False)
     assert all(s.metrics.get("rolled_back", 0) == 0 for s in taken(free, 8))
     assert len(archive_of(free.main_role).history) == 8
 
