@@ -45,7 +45,7 @@ data_evolve = recipe(
         "At equal bytes of training a small model has a lower cross-entropy on clean text, in bits per byte, when its "
         "corpus is cleaned by strategies of generation 30 than as it is, by one filter for all categories, or by "
         "strategies of generation 1.",
-        up("final.rescored", 0.03, "raw", "fixed-filter", "first-generation"),
+        up("final.rescored", 0.05, "raw", "fixed-filter", "first-generation"),
         arms={
             "raw": {"recipe": "data-evolve", "propose.generations": 0},
             "fixed-filter": FIXED,
