@@ -30,7 +30,7 @@ class Racing:
 
     That is a race with one common spread, as the noise is the evaluator's (cf. Hoeffding races, Maron and Moore 1993;
     F-race, Birattari et al. 2002). Every evaluation is charged. Where nothing varies, s is 0 and only ties are run
-    again: `most=1` switches it off. A repetition that fails makes its program invalid; one that is lost is left out.
+    again: `most=1` switches it off. Who is evaluated on further instances does not race. A repetition that fails makes its program invalid; one that is lost is left out.
 
     Metrics: `repeats`, the mean number of evaluations of valid newcomers, and `noise`, which is s.
     """
@@ -41,7 +41,7 @@ class Racing:
 
     def __call__(self, groups: Sequence[Group], s: Step) -> None:
         """Evaluate all, then the racers again until the race is decided."""
-        new = [t for g in groups for t in g.valid if "evaluation" not in t.info]
+        new = [t for g in groups for t in g.valid if "evaluation" not in t.info and "earlier" not in t.info]
         self.inner(groups, s)
         racers = {t.uid: t for t in new if t.error is None and t.info["evaluation"].value is not None}
         before = [c.evaluation for c in archive_of(s.role).history if c.valid]
