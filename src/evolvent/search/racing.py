@@ -29,8 +29,9 @@ class Racing:
     again    those with n < `most` whose upper bound is not below the highest lower bound of anybody else
 
     That is a race with one common spread, as the noise is the evaluator's (cf. Hoeffding races, Maron and Moore 1993;
-    F-race, Birattari et al. 2002). Every evaluation is charged. Where nothing varies, s is 0 and only ties are run
-    again: `most=1` switches it off. Who is evaluated on further instances does not race. A repetition that fails makes its program invalid; one that is lost is left out.
+    F-race, Birattari et al. 2002). Every evaluation is charged. Where nothing varies, s is 0 and only who is the best
+    is run again; `most=1` switches it off. Who is evaluated on further instances does not race. A repetition that fails
+    makes its program invalid; one that is lost is left out.
 
     Metrics: `repeats`, the mean number of evaluations of valid newcomers, and `noise`, which is s.
     """
