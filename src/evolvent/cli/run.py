@@ -134,8 +134,8 @@ def start(spec: Any, options: dict[str, Any]) -> int:
     from evolvent.cli.display import Display
     from evolvent.lineage.replies import Replies
     from evolvent.run.assemble import assemble
-    from evolvent.run.check import refuse_unsound
-    from evolvent.run.session import Session, check_name, check_options, refuse_hopeless
+    from evolvent.run.check import check_name, check_options, refuse_hopeless, refuse_unsound
+    from evolvent.run.session import Session
 
     how = _session_options(options)
     if options["name"] is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from evolvent.core.errors import UserError
@@ -11,10 +12,12 @@ from evolvent.engine.endpoint import is_endpoint
 from evolvent.lineage.runs import RunView
 from evolvent.rollout.sample import opening
 from evolvent.run.assemble import Assembled
+from evolvent.run.log import check_logs
 from evolvent.tasks.audit import audit
 from evolvent.tasks.base import SPLITS, Task, distinct, key_of
 from evolvent.tasks.evaluation import judges_answers
 
+RESERVED = ("last", "objects")  # names that mean something else
 PROBLEMS = 24  # that the audit before a run looks at
 NO_PRICES = "no prices are known (an endpoint's: --set engine.prices=0.15,0.60, dollars per million tokens)"
 PROMPTS = 12  # whose length is looked at, of tasks that do not list their problems
@@ -108,3 +111,29 @@ def refuse_too_long(assembled: Assembled) -> None:
                 f"a prompt of {size} tokens (it begins `{begins}`) leaves no room in the model's context of "
                 f"{policy.context}; shorten the prompt or use a model with a longer context"
             )
+
+
+def check_options(name: str, logs: tuple[str, ...], target: float | None) -> None:
+    """`UserError` for options that no run can have. No name is fine: it gets one."""
+    if name:
+        check_name(name)
+    check_logs(logs)
+    if target is not None and not 0 <= target <= 1:
+        raise UserError(f"a target is a gate accuracy from 0 to 1, got {target:g}; 0.5 stops at 50 %")
+
+
+def check_name(name: str) -> None:
+    """Names of runs are names of folders."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name) or name in RESERVED:
+        raise UserError(
+            f"`{name}` cannot name a run: use up to 100 letters, digits, dots, - and _, but not {' or '.join(RESERVED)}"
+        )
+
+
+def refuse_hopeless(assembled: Assembled, target: float | None = None) -> None:
+    """`UserError` for runs that would never end, never reach their target, or have prompts without room to answer."""
+    budget = Budget.parse(assembled.spec.budget)
+    refuse_unanswered(assembled)
+    refuse_endless(assembled, budget)
+    refuse_aimless(assembled, budget, target)
+    refuse_too_long(assembled)

@@ -6,18 +6,15 @@ that dies in between does that step again, to the same bits, and the views count
 
 from __future__ import annotations
 
-import fcntl
 import json
-import re
 import shutil
-import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from evolvent.bench.evaluate import Subject
 from evolvent.core.errors import UserError
@@ -34,22 +31,22 @@ from evolvent.lineage.store import Store
 from evolvent.lineage.versions import chosen, load_assembled, place, read_weights, store_weights
 from evolvent.run.assemble import Assembled, assemble
 from evolvent.run.check import (
+    check_name,
+    check_options,
     fingerprint,
     refuse_aimless,
     refuse_changed,
     refuse_endless,
-    refuse_too_long,
-    refuse_unanswered,
+    refuse_hopeless,
 )
 from evolvent.run.environment import describe_plan, environment
 from evolvent.run.final import measure, measure_search
-from evolvent.run.log import DEFAULT, Log, check_logs, open_logs
+from evolvent.run.log import DEFAULT, Log, open_logs
 from evolvent.run.pace import Pace
+from evolvent.run.process import interruptible, locked
 from evolvent.run.result import Progress, Result, flat
 from evolvent.run.spec import RunSpec
 from evolvent.tasks.evaluation import judges_answers
-
-RESERVED = ("last", "objects")  # names that mean something else
 
 
 @dataclass
@@ -107,7 +104,7 @@ class Session:
             raise self._taken()
         there = self.folder.is_dir()
         self.folder.mkdir(parents=True, exist_ok=True)
-        with self._locked():
+        with locked(self.folder, self.name):
             try:
                 if self.name in run_names(self.store):
                     raise self._taken()
@@ -140,7 +137,7 @@ class Session:
         """Carry on from the last checkpoint, or from the version that a rollback went to."""
         if not self.folder.is_dir():
             raise UserError(f"the folder of run {self.name} is not in {self.store.root}; resume it where it was begun")
-        with self._locked():
+        with locked(self.folder, self.name):
             view = read_run(self.store, self.name)
             check_options(self.name, self.logs, self.target)
             assembled = assemble(self.spec, Replies(self.store, self.name))
@@ -219,7 +216,7 @@ class Session:
             logs = open_logs(self.logs, self.folder, self.name, before)
             for log in logs:
                 stack.callback(log.close)
-            stack.enter_context(self._interruptible())
+            stack.enter_context(interruptible(self.stopping, self.say))
             saving = Pace(assembled.policy.size)
             begun = time.perf_counter()
             for steps in system.run(budget):
@@ -352,73 +349,9 @@ class Session:
         event = {"name": name, "version": version, "result": found, "spent": {u: x for u, x in spent.items() if x}}
         return [("samples", {"name": name, "problems": samples}), ("evaluation", event)]
 
-    # --- one process at a time, and how to stop it ---
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Hold the run's folder for this process."""
-        lock: IO[str] = (self.folder / "lock").open("a")
-        try:
-            for _ in range(20):  # whoever lists runs holds the lock for an instant
-                with suppress(OSError):
-                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                time.sleep(0.02)
-            else:
-                raise UserError(f"run {self.name} is under way in another process; wait for it, or stop it first")
-            yield
-        finally:
-            lock.close()
-
-    @contextmanager
-    def _interruptible(self) -> Iterator[None]:
-        """The first Ctrl-C (or SIGTERM) finishes the step and saves; the second one interrupts at once."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-
-        def stop(*_: object) -> None:
-            if self.stopping.is_set():
-                raise KeyboardInterrupt
-            self.stopping.set()
-            self.say("finishing this step, then saving (press Ctrl-C again to stop at once)")
-
-        before = {s: signal.signal(s, stop) for s in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for s, handler in before.items():
-                signal.signal(s, handler)
-
 
 def _evidence(s: Step) -> dict[str, float]:
     return {k: v for k, v in s.metrics.items() if k.startswith("gate/")}
-
-
-def check_options(name: str, logs: tuple[str, ...], target: float | None) -> None:
-    """`UserError` for options that no run can have. No name is fine: it gets one."""
-    if name:
-        check_name(name)
-    check_logs(logs)
-    if target is not None and not 0 <= target <= 1:
-        raise UserError(f"a target is a gate accuracy from 0 to 1, got {target:g}; 0.5 stops at 50 %")
-
-
-def check_name(name: str) -> None:
-    """Names of runs are names of folders."""
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name) or name in RESERVED:
-        raise UserError(
-            f"`{name}` cannot name a run: use up to 100 letters, digits, dots, - and _, but not {' or '.join(RESERVED)}"
-        )
-
-
-def refuse_hopeless(assembled: Assembled, target: float | None = None) -> None:
-    """`UserError` for runs that would never end, never reach their target, or have prompts without room to answer."""
-    budget = Budget.parse(assembled.spec.budget)
-    refuse_unanswered(assembled)
-    refuse_endless(assembled, budget)
-    refuse_aimless(assembled, budget, target)
-    refuse_too_long(assembled)
 
 
 def begin(spec: RunSpec, store: Store | Path, name: str | None = None, **options: Any) -> Result:
