@@ -69,8 +69,8 @@ def test_a_step_metric_that_nobody_logged() -> None:
         metric("late.rank", result())
 
 
-def test_a_winner_that_is_not_valid_any_more_has_no_value() -> None:
-    gone = result(rescored={"value": None, "found": None})
+def test_who_hands_in_what_is_not_valid_any_more_has_the_seed_program() -> None:
+    gone = result(rescored={"value": None, "found": None, "top": [{"uid": 7, "value": 2.0, "values": [None, None]}]})
     assert metric("final.best", gone) == 2.0
-    with pytest.raises(UserError, match="nothing of what ours found with seed 3 is valid"):
-        metric("final.rescored", gone)
+    assert metric("final.rescored", gone) == gone["curve"][0]["best"]
+    assert metric("final.optimism", gone) == 2.0 - gone["curve"][0]["best"]

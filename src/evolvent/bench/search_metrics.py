@@ -1,7 +1,8 @@
 """Metrics of a cell of a search, by name. All values are the higher the better, as those of the worlds are.
 
 final.best                          the best value of the search
-final.rescored                      the value of the winner evaluated anew, which the search never saw
+final.rescored                      the value of the winner evaluated anew, which the search never saw; the seed
+                                    program's, where the winner is not valid any more
 final.optimism                      how much higher the search thought of the winner
 area.best                           mean of the best value so far over the budget, the area under the curve
 reach.best@2.5                      budget spent when a value of at least 2.5 was there; if never, the cap
@@ -54,14 +55,12 @@ def search_metric(name: str, result: Mapping[str, Any]) -> float:
 
 
 def final(what: str, result: Mapping[str, Any]) -> float:
-    """What came of a search; `UserError` where the winner is not valid any more when it is evaluated anew."""
+    """What came of a search. Who hands in what is not valid when it is evaluated anew has the seed program to use."""
     if what == "best":
         return float(result["records"][-1][2])
     winner = result["rescored"]
-    if winner["value"] is None:
-        arm, seed = result["cell"]["arm"], result["cell"]["seed"]
-        raise UserError(f"nothing of what {arm} found with seed {seed} is valid when it is evaluated anew")
-    return float(winner["value"] if what == "rescored" else winner["found"] - winner["value"])
+    value = result["curve"][0]["best"] if winner["value"] is None else winner["value"]
+    return float(value if what == "rescored" else (winner["found"] or winner["top"][0]["value"]) - value)
 
 
 def area(records: list[list[float]], cap: float) -> float:
