@@ -16,7 +16,7 @@ def result(**changes: Any) -> dict[str, Any]:
     found: dict[str, Any] = {
         "cell": {"arm": "ours", "seed": 3, "budget": "10 evaluations"},
         "records": [[1.0, 1.0, -3.0], [4.0, 4.0, 0.0], [9.0, 9.0, 2.0]],
-        "curve": [{"valid": 1.0, "distinct": 1.0}, {"valid": 0.7, "distinct": 0.9}],
+        "curve": [{"best": -3.0, "valid": 1.0, "distinct": 1.0}, {"valid": 0.7, "distinct": 0.9}],
         "rescored": {"value": 1.5, "found": 2.0, "same": False},
         "train": {"parent_rank": 0.4},
         "late": {"parent_rank": 0.1},
@@ -72,5 +72,5 @@ def test_a_step_metric_that_nobody_logged() -> None:
 def test_who_hands_in_what_is_not_valid_any_more_has_the_seed_program() -> None:
     gone = result(rescored={"value": None, "found": None, "top": [{"uid": 7, "value": 2.0, "values": [None, None]}]})
     assert metric("final.best", gone) == 2.0
-    assert metric("final.rescored", gone) == gone["curve"][0]["best"]
-    assert metric("final.optimism", gone) == 2.0 - gone["curve"][0]["best"]
+    assert metric("final.rescored", gone) == -3.0
+    assert metric("final.optimism", gone) == 5.0
