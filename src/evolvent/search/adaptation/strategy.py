@@ -15,7 +15,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from evolvent.core.errors import UserError
+from evolvent.core.errors import UserError, VerifierError
 from evolvent.core.random import identifiers
 from evolvent.core.records import Group, Request
 from evolvent.core.role import Role
@@ -40,6 +40,7 @@ SYMPTOMS = {  # what a diagnosis says, after a count
     "left out": "lines of guidance that were left out, being more than the actor reads",
     "lost": "lines of earlier guidance that a new episode did not keep",
 }
+MOST = 1e6  # of `guided`: with more nothing else counts, and weights overflow in the end
 PLAIN = frozenset({
     "the", "and", "that", "were", "was", "which", "with", "what", "where", "them", "of", "in", "a", "an", "or", "to",
     "by", "it", "is", "not", "any", "new",
@@ -105,8 +106,10 @@ class Directives:
     def setup(self, role: Role) -> None:
         """A task of games, and numbers that make sense."""
         games_of(role)
-        if self.edits < 0 or self.guided < 0 or self.tries < 1:
-            raise UserError("rollout.mutate.edits and .guided must be at least 0, and .tries at least 1")
+        if self.edits < 0 or not 0 <= self.guided <= MOST or self.tries < 1:
+            raise UserError(
+                f"rollout.mutate.edits must be at least 0, .guided from 0 to {MOST:g}, and .tries at least 1"
+            )
 
     def __call__(self, requests: Sequence[Request], s: Step) -> list[Group]:
         """A group for each request; the seed program without a parent. What was seen before is changed anew."""
@@ -185,7 +188,13 @@ class Reflect:
             if made:
                 continue
             parent = strategy_of(archive.named(request)[0].text)
-            runs = observed(s.role, parent, request.problem.data[MINIBATCH])
+            try:
+                runs = observed(s.role, parent, request.problem.data[MINIBATCH])
+            except VerifierError as reason:
+                for uid in identifiers(request.n, s.role.seed, *s.path, s.round, place):
+                    made.append(written(uid, request, "", "reflect"))
+                    made[-1].error = str(reason)
+                continue
             worst = min(runs, key=lambda run: run.fitness)
             text = Prompts(self.prompts).render(
                 "adaptation/reflect", strategy=parent, run=worst, history=history(worst)[-self.longest :]

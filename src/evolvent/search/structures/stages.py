@@ -74,7 +74,8 @@ class OncePerTask:
         if not archive.history:
             yield [Request(asked_of, 1)]
             return
-        latest = archive.history[-1]
+        archive.pool()  # an error where the seed book is not valid
+        latest = next(c for c in reversed(archive.history) if c.valid)  # who was unusable has no book to go on with
         turn, place = divmod(len(archive.history) - 1, len(TASKS))
         name = TASKS[int(stream(s.role.seed, "tasks", turn).permutation(len(TASKS))[place])]
         numbers = s.rng("examples").integers(EXAMPLES, size=self.examples * (1 + self.refinements)).tolist()

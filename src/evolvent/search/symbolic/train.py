@@ -195,7 +195,8 @@ def program_of(uid: int, s: Step) -> str:
     history = archive_of(s.role).history
     if uid < len(history):
         return history[uid].text
-    return next(t.info["program"] for g in [*s.groups, *s.fresh] for t in g.valid if "candidate" not in t.info)
+    made = (t.info["program"] for g in [*s.groups, *s.fresh] for t in g.valid if "candidate" not in t.info)
+    return next(made, "")  # nothing where its evaluation was lost
 
 
 def last_of(text: str) -> str:

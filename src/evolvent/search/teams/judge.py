@@ -45,6 +45,8 @@ class EvaluateTeams(Evaluate):
         if len(self.models) >= len(BACKBONES):
             raise UserError(f"judge.models has at most {len(BACKBONES) - 1} models beside the run's own")
         if isinstance(role.policy, AbsentPolicy):
+            if self.models:
+                raise UserError("judge.models are beside the run's own model, and there is none; give --model, too")
             return
         replay = getattr(getattr(role.engine, "transport", None), "replay", None)
         others = [open_model(model, role.task.name, role.ledger, role.seed, replay=replay)[:2] for model in self.models]
