@@ -66,3 +66,22 @@ def test_the_page_shows_it() -> None:
     assert "Best value 5.0, of the seed program 1.0" in page
     assert "+y = &lt;b&gt;7" in page
     assert "<b>7" not in page
+
+
+def partly(candidate: dict[str, Any]) -> dict[str, Any]:
+    """Evaluated on some instances only."""
+    return {**candidate, "evaluation": {**candidate["evaluation"], "complete": False}}
+
+
+def test_a_search_that_evaluates_nobody_on_everything_has_a_best_one() -> None:
+    seen = view(partly(made(0, 0.3, [], "seed", "a")), partly(made(1, 0.6, [0], "combine", "b")))
+    assert descent(seen) == []  # the search has to say who it is
+    seen.steps = {2: {"roles": {"main": {"chosen": 1.0}}}}
+    assert best_of(seen)["uid"] == 1
+    assert [c["uid"] for c in descent(seen)] == [0, 1]
+
+
+def test_who_is_named_and_has_no_value_is_not_the_best() -> None:
+    seen = view(made(0, 0.3, [], "seed", "a"), made(1, None, [0], "structure", "b"))
+    seen.steps = {2: {"roles": {"main": {"chosen": 1.0}}}}
+    assert best_of(seen)["uid"] == 0

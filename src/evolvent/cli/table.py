@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from evolvent.cli.display import duration
-from evolvent.lineage.descent import believed, descent, valid
+from evolvent.lineage.descent import believed, descent, worth
 from evolvent.run.session import Result
 from evolvent.run.spec import RunSpec
 
@@ -72,8 +72,8 @@ def searched(result: Result) -> str:
     if not line:
         return f"None of {len(result.view.candidates)} candidates is valid."
     first, best = line[0], line[-1]
-    count = sum(valid(c) for c in result.view.candidates.values())
-    values = {c["evaluation"]["value"] for c in result.view.candidates.values() if valid(c)}
+    count = sum(worth(c) for c in result.view.candidates.values())
+    values = {c["evaluation"]["value"] for c in result.view.candidates.values() if worth(c)}
     if count >= MANY and len(values) == 1:
         return (
             f"All {count} valid candidates have the value {best['value']:.10g}: does the evaluator look at the program?"

@@ -17,14 +17,20 @@ def valid(candidate: Candidate) -> bool:
     return candidate["evaluation"]["value"] is not None and candidate["evaluation"].get("complete", True)
 
 
+def worth(candidate: Candidate) -> bool:
+    """Whether it has a value, be it of some instances only, as in searches that never evaluate anybody on all."""
+    return candidate["evaluation"]["value"] is not None
+
+
 def best_of(view: RunView) -> Candidate:
-    """The candidate that won when the best were evaluated anew; before that, the best valid one, the first of equals.
+    """The candidate that won when the best were evaluated anew; before that the one that the search names, if it has a
+    value, or the best valid one, the first of equals.
 
     `UserError` if there is none.
     """
     if view.rescored and view.rescored["winner"] is not None:
         return view.candidates[view.rescored["winner"]]
-    if (uid := chosen(view)) is not None:
+    if (uid := chosen(view)) is not None and worth(view.candidates[uid]):
         return view.candidates[uid]
     found = [c for c in view.candidates.values() if valid(c)]
     if not found:
@@ -61,9 +67,10 @@ def text_of(candidate: Candidate) -> str:
 
 def descent(view: RunView) -> list[dict[str, Any]]:
     """From the seed program to the best one: number, step, operator, value, and what changed against the parent."""
-    if not any(valid(c) for c in view.candidates.values()):
+    try:
+        line = [best_of(view)]
+    except UserError:  # nobody is valid
         return []
-    line = [best_of(view)]
     while line[-1]["parents"]:
         line.append(view.candidates[line[-1]["parents"][0]])
     line.reverse()
