@@ -1,0 +1,55 @@
+"""Addresses of clusters, and what is said where there is no Ray: all of this runs without it."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from evolvent.core.errors import UserError
+from evolvent.guard.sandbox import Sandbox
+from evolvent.scale.cluster import check_address
+from evolvent.scale.sandboxes import POOL, Sandboxes, sandbox
+
+
+@pytest.mark.parametrize("address", ["", "here", "host", "host:0", "host:99999", "ray://host:1", "http://host:1"])
+def test_what_is_no_address_is_refused(address: str) -> None:
+    with pytest.raises(UserError, match="no address of a Ray cluster; use local, auto, or HOST:PORT"):
+        check_address(address)
+
+
+def test_an_address_where_nothing_answers_is_refused_at_once() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # nobody listens
+        port = taken.getsockname()[1]
+        with pytest.raises(UserError, match=f"no Ray cluster answers at 127.0.0.1:{port} .*ray start --head"):
+            check_address(f"127.0.0.1:{port}")
+
+
+@pytest.mark.parametrize("pool", ["ray", "ray:auto", "ray:127.0.0.1:6379"])
+def test_without_ray_a_pool_says_what_to_install(pool: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)  # as if it were not installed
+    with pytest.raises(UserError, match=r'Ray is not installed; pip install "evolvent\[scale\]"'):
+        sandbox(2, (), (), False, pool)
+
+
+def test_a_pool_that_is_not_rays_is_refused() -> None:
+    with pytest.raises(UserError, match="no pool `slurm`; use ray"):
+        sandbox(2, (), (), False, "slurm")
+
+
+def test_nothing_runs_without_a_sandbox_by_accident() -> None:
+    with pytest.raises(UserError, match="--unsafe-no-sandbox"):
+        Sandboxes(2, kind="none")
+
+
+def test_without_a_pool_programs_run_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(POOL, raising=False)
+    assert isinstance(sandbox(2, (), (), True), Sandbox)
+
+
+def test_a_run_without_a_pool_does_not_import_ray() -> None:
+    script = "import sys; import evolvent.scale.sandboxes, evolvent.scale.pool; sys.exit('ray' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], timeout=120).returncode == 0
