@@ -5,6 +5,8 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -26,6 +28,14 @@ def test_an_address_where_nothing_answers_is_refused_at_once() -> None:
         port = taken.getsockname()[1]
         with pytest.raises(UserError, match=f"no Ray cluster answers at 127.0.0.1:{port} .*ray start --head"):
             check_address(f"127.0.0.1:{port}")
+
+
+def test_a_server_that_is_no_head_node_is_refused() -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with pytest.raises(UserError, match="what answers there is no head node"):
+            check_address(f"127.0.0.1:{server.server_port}")
+        server.shutdown()
 
 
 @pytest.mark.parametrize("pool", ["ray", "ray:auto", "ray:127.0.0.1:6379"])

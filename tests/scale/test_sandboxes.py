@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -192,3 +195,60 @@ def test_a_search_with_a_seed_has_the_same_candidates(tmp_path: Path) -> None:
         assert boxes.pool.replaced >= 1
     assert len(here) == 4  # the seed program, and three children
     assert there == here
+
+
+@pytest.mark.slow
+def test_a_cluster_that_is_running_is_used_and_left_running(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+    environment = {**os.environ, "RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}
+    start = [sys.executable, "-c", "from ray.scripts.scripts import main; main()", "start", "--head", "--block",
+             f"--port={port}", "--num-cpus=2", "--include-dashboard=false", "--node-ip-address=127.0.0.1"]  # fmt: skip
+    head = subprocess.Popen(start, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    script = tmp_path / "user.py"
+    script.write_text(
+        "import sys\n"
+        "from evolvent.guard.sandbox import Call, Limits\n"
+        "from evolvent.scale.sandboxes import Sandboxes\n"
+        f"with Sandboxes(2, preload=(), address='127.0.0.1:{port}') as boxes:\n"
+        "    calls = [Call({'p.py': 'def f(x): return x * x'}, 'p', 'f', (i,)) for i in range(5)]\n"
+        "    print([o.value for o in boxes.run(calls, Limits(seconds=120.0))])\n"
+    )
+    try:
+        end = time.monotonic() + 120
+        while time.monotonic() < end:
+            with socket.socket() as asking:
+                if asking.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.5)
+        for _ in range(2):  # the second one finds it still there
+            done = subprocess.run(
+                [sys.executable, script], env=environment, capture_output=True, text=True, timeout=400
+            )
+            assert done.stdout.strip() == "[0, 1, 4, 9, 16]", done.stderr
+    finally:
+        left = [head, *psutil.Process(head.pid).children(recursive=True)]
+        for process in left:
+            process.kill()
+
+
+@pytest.mark.slow
+def test_nothing_is_left_of_a_run_that_was_killed(tmp_path: Path) -> None:
+    script = tmp_path / "user.py"
+    script.write_text(
+        "from evolvent.guard.sandbox import Call, Limits\n"
+        "from evolvent.scale.sandboxes import Sandboxes\n"
+        "boxes = Sandboxes(1, preload=())\n"
+        "print(boxes.describe(), flush=True)\n"
+        "boxes.run([Call({'p.py': 'import time\\ndef f(): time.sleep(600)'}, 'p', 'f')], Limits(seconds=600.0))\n"
+    )
+    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True) as run:
+        assert run.stdout is not None
+        assert "in 1 workers of Ray" in run.stdout.readline()
+        time.sleep(3)
+        left = psutil.Process(run.pid).children(recursive=True)
+        assert len(left) >= 4  # the cluster's own, the worker, its sandbox and what runs there
+        run.kill()
+    _, alive = psutil.wait_procs(left, 120)
+    assert not alive

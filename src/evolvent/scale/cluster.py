@@ -31,12 +31,29 @@ def check_address(address: str) -> None:
     if not match or not 0 < int(match[2]) < 1 << 16:
         raise UserError(f"`{address}` is no address of a Ray cluster; use local, auto, or HOST:PORT of its head node")
     try:
-        socket.create_connection((match[1], int(match[2])), REACH).close()
+        with socket.create_connection((match[1], int(match[2])), REACH) as connection:
+            if os.environ.get("RAY_USE_TLS") != "1":
+                greet(connection)
     except OSError as reason:
         raise UserError(
             f"no Ray cluster answers at {address} ({reason}); start one there by `ray start --head --port={match[2]}`, "
             "or use local"
         ) from None
+
+
+def greet(connection: socket.socket) -> None:
+    """Greet as a client of HTTP/2 does, and wait for the server's settings (RFC 9113, 3.4): Ray tries for minutes to
+    reach a head node at something else, and then ends the process. Raises `ConnectionError` where that is no answer."""
+    settings = b"\0\0\0\4\0\0\0\0\0"  # a frame without content
+    connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + settings)
+    head = b""
+    while len(head) < 9:
+        part = connection.recv(9 - len(head))
+        if not part:
+            break
+        head += part
+    if len(head) < 9 or head[3] != 4:
+        raise ConnectionError("what answers there is no head node")
 
 
 def load(address: str) -> Any:
