@@ -20,6 +20,7 @@ from evolvent.core.errors import UserError
 LOCAL, AUTO = "local", "auto"
 HEAD = re.compile(r"([A-Za-z0-9.-]+):([0-9]{1,5})")
 REACH = 5.0  # seconds that a head node has to answer
+ATTEMPTS = 2  # to start a cluster of our own
 OBJECTS = 128 << 20  # bytes of memory for objects in a cluster of our own: what travels is small
 
 
@@ -78,13 +79,19 @@ def connect(user: object, address: str, workers: int) -> Any:
     if not ray.is_initialized():
         check_address(address)
         own: dict[str, Any] = {"num_cpus": workers, "include_dashboard": False, "object_store_memory": OBJECTS}
-        try:
-            ray.init(address=address, log_to_driver=False, logging_level="ERROR", **(own if address == LOCAL else {}))
-        except Exception as reason:  # Ray has no class for these
-            text = " ".join(str(reason).split())[:300]
-            raise UserError(
-                f"cannot connect to a Ray cluster at {address}: {text} (`ray status` says what runs here)"
-            ) from None
+        settings = own if address == LOCAL else {}
+        for attempt in range(ATTEMPTS):
+            try:
+                ray.init(address=address, log_to_driver=False, logging_level="ERROR", **settings)
+                break
+            except Exception as reason:  # Ray has no class for these
+                ray.shutdown()
+                if address == LOCAL and attempt + 1 < ATTEMPTS:
+                    continue  # it gives a cluster half a minute to start, which a busy machine may exceed
+                text = " ".join(str(reason).split())[:300]
+                raise UserError(
+                    f"cannot connect to a Ray cluster at {address}: {text} (`ray status` says what runs here)"
+                ) from None
         OURS["address"] = address
     elif OURS.get("address", address) != address:
         raise UserError(
