@@ -11,9 +11,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from evolvent.core.errors import UserError
-from evolvent.guard.sandbox import Sandbox
 from evolvent.scale.cluster import check_address
-from evolvent.scale.sandboxes import POOL, Sandboxes, sandbox
+from evolvent.scale.sandboxes import Sandboxes, elsewhere
+from evolvent.tasks.registry import load_task
+
+PACKING = "program:circle-packing:10"
 
 
 @pytest.mark.parametrize("address", ["", "here", "host", "host:0", "host:99999", "ray://host:1", "http://host:1"])
@@ -42,12 +44,12 @@ def test_a_server_that_is_no_head_node_is_refused() -> None:
 def test_without_ray_a_pool_says_what_to_install(pool: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)  # as if it were not installed
     with pytest.raises(UserError, match=r'Ray is not installed; pip install "evolvent\[scale\]"'):
-        sandbox(2, (), (), False, pool)
+        elsewhere(load_task(PACKING), pool)
 
 
 def test_a_pool_that_is_not_rays_is_refused() -> None:
     with pytest.raises(UserError, match="no pool `slurm`; use ray"):
-        sandbox(2, (), (), False, "slurm")
+        elsewhere(load_task(PACKING), "slurm")
 
 
 def test_nothing_runs_without_a_sandbox_by_accident() -> None:
@@ -55,9 +57,10 @@ def test_nothing_runs_without_a_sandbox_by_accident() -> None:
         Sandboxes(2, kind="none")
 
 
-def test_without_a_pool_programs_run_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(POOL, raising=False)
-    assert isinstance(sandbox(2, (), (), True), Sandbox)
+@pytest.mark.parametrize("task", ["arith:1x1", "program:landscape"])
+def test_a_pool_is_for_programs_that_are_run(task: str) -> None:
+    with pytest.raises(UserError, match="runs none"):
+        elsewhere(load_task(task), "ray")
 
 
 def test_a_run_without_a_pool_does_not_import_ray() -> None:

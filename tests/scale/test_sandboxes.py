@@ -88,7 +88,8 @@ class Running(threading.Thread):
 
     def __init__(self, boxes: Sandboxes, calls: list[Call]) -> None:
         super().__init__(daemon=True)
-        self.boxes, self.calls, self.found = boxes, calls, []
+        self.boxes, self.calls = boxes, calls
+        self.found: list[Any] = []
         self.start()
 
     def run(self) -> None:
@@ -228,9 +229,9 @@ def test_a_cluster_that_is_running_is_used_and_left_running(tmp_path: Path) -> N
             )
             assert done.stdout.strip() == "[0, 1, 4, 9, 16]", done.stderr
     finally:
-        left = [head, *psutil.Process(head.pid).children(recursive=True)]
-        for process in left:
+        for process in psutil.Process(head.pid).children(recursive=True):
             process.kill()
+        head.kill()
 
 
 @pytest.mark.slow

@@ -34,6 +34,9 @@ def live_options(command: Any) -> Any:
         click.option(
             "--final/--no-final", default=None, help="measure on the test split before and after (not over an endpoint)"
         ),
+        click.option(
+            "--pool", default="", metavar="POOL", help="evaluate programs there: ray, ray:auto, ray:HOST:PORT"
+        ),
         click.option("--no-report", is_flag=True, help="do not write the HTML report"),
         click.option("--quiet", is_flag=True, help="print nothing but the final table"),
     ):
@@ -167,6 +170,7 @@ def _session_options(options: dict[str, Any]) -> dict[str, Any]:
         "final": options["final"],
         "command": shlex.join(["evolvent", *sys.argv[1:]]),
         "where": where(options["store_"]),
+        "pool": options["pool"],
     }
 
 

@@ -57,6 +57,7 @@ class Session:
     target  stop when the gate accuracy reaches this
     final   measure on the test split before and after; None: not over an endpoint, where every answer may be paid for.
             Of a search, evaluate the best anew at the end
+    pool    where the programs of a search are evaluated, if not here: `ray` or `ray:ADDRESS`; what comes of it is alike
     where   what the commands that are suggested need to find the store, ` --store FOLDER`
     """
 
@@ -70,6 +71,7 @@ class Session:
     say: Callable[[str], None] = lambda line: None
     command: str = ""
     where: str = ""
+    pool: str = ""
     stopping: threading.Event = field(default_factory=threading.Event)
     _rollback: int | None = field(default=None, init=False)  # the last one that the state takes account of
     _head: int | None = field(default=None, init=False)  # the version that the state stands on
@@ -185,6 +187,10 @@ class Session:
         """Everything from the start version to the final table, as far as it has not been done yet."""
         system = assembled.system
         try:
+            if self.pool:
+                from evolvent.scale.sandboxes import elsewhere
+
+                elsewhere(assembled.task, self.pool)
             if not view.versions:
                 self._add_versions([self._version(assembled, 0, "start", {})])
             if not self.checkpoint.is_file():

@@ -11,8 +11,8 @@ from evolvent.guard.sandbox import SLACK, Call, Limits, Outcome, Sandbox, lost
 from evolvent.guard.worker import packed
 from evolvent.scale.cluster import LOCAL
 from evolvent.scale.pool import Lost, Pool
-
-POOL = "EVOLVENT_POOL"  # `ray`, or `ray:` and an address: programs run there
+from evolvent.tasks.base import Task
+from evolvent.tasks.program import UNSAFE, ProgramTask
 
 
 class Boxed:
@@ -94,14 +94,18 @@ class Sandboxes:
         return [lost(str(outcome)) if isinstance(outcome, Lost) else outcome for outcome in found]
 
 
-def sandbox(
-    workers: int, preload: Sequence[str], folders: Sequence[Path], unsafe: bool, pool: str | None = None
-) -> Sandbox | Sandboxes:
-    """Where programs run: on this machine, unless `pool`, or else the environment, says `ray` or `ray:ADDRESS`."""
-    chosen = os.environ.get(POOL, "") if pool is None else pool
-    if not chosen:
-        return Sandbox(workers, preload, folders, unsafe)
-    name, _, address = chosen.partition(":")
+def elsewhere(task: Task, pool: str) -> None:
+    """Have a task's programs evaluated in a pool, `ray` or `ray:ADDRESS`, instead of on this machine.
+
+    `UserError` for a task that runs no programs, and where there is no such pool.
+    """
+    name, _, address = pool.partition(":")
     if name != "ray":
-        raise UserError(f"there is no pool `{chosen}`; use ray, ray:auto or ray:HOST:PORT")
-    return Sandboxes(workers, preload, folders, unsafe, address=address or LOCAL)
+        raise UserError(f"there is no pool `{pool}`; use ray, ray:auto or ray:HOST:PORT")
+    here = task.sandbox if isinstance(task, ProgramTask) else None
+    if here is None:
+        raise UserError(f"--pool is for programs that are run, and {task.name} runs none; leave it out")
+    unsafe = os.environ.get(UNSAFE) == "1"
+    made = Sandboxes(task.workers, task.world.preload, task.world.folders, unsafe, address=address or LOCAL)
+    here.close()
+    task.sandbox = made  # its interface is the same
