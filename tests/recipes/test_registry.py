@@ -23,7 +23,9 @@ from evolvent.recipes import load_all
 from evolvent.run.assemble import Assembled
 
 RECIPES = sorted(load_all())
-SLOW = {"dgm", "hgm", "rtv-pdr", "se-agent", "thetaevolve"}  # whole agents, or a policy to warm up, in every step
+SLOW = {  # whole agents or games, or a policy to warm up, in every step
+    "agent-symbolic-learning", "creativegame", "data-evolve", "dgm", "hgm", "rtv-pdr", "se-agent", "thetaevolve",
+}  # fmt: skip
 RUN = [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in RECIPES]
 TIMES = ("seconds", "verifier_seconds")  # of the ledger; metrics of time begin with seconds/
 
