@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Sequence
 from typing import Any
 
 import psutil
 from measure import command, environment, spread, write
+from processor import seconds_of
 
 from evolvent.guard.sandbox import Call, Limits, Sandbox
 from evolvent.scale.sandboxes import Sandboxes
@@ -23,28 +23,16 @@ BATCH = 8
 WARM_UP = 2  # batches that do not count
 
 
-def processor(processes: Sequence[psutil.Process]) -> float:
-    """Processor seconds of processes, and of the children that they have waited for."""
-    total = 0.0
-    for process in processes:
-        try:
-            t = process.cpu_times()
-        except psutil.Error:
-            continue
-        total += t.user + t.system + t.children_user + t.children_system
-    return total
-
-
 def batch(box: Sandbox | Sandboxes) -> tuple[float, float]:
     """Milliseconds a call, on the clock and of the processor."""
     me = psutil.Process()
     everybody = [me, *me.children(recursive=True)]
-    used, begun = processor(everybody), time.perf_counter()
+    used, begun = seconds_of(everybody), time.perf_counter()
     outcomes = box.run([CALL] * BATCH, LIMITS)
     seconds = time.perf_counter() - begun
     if any(outcome.status != "ok" for outcome in outcomes):
         raise SystemExit(f"a call failed: {outcomes}")
-    return 1000 * seconds / BATCH, 1000 * (processor(everybody) - used) / BATCH
+    return 1000 * seconds / BATCH, 1000 * (seconds_of(everybody) - used) / BATCH
 
 
 def main() -> None:

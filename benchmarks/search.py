@@ -24,6 +24,7 @@ from typing import Any
 
 import psutil
 from measure import command, environment, spread, write
+from processor import seconds_of
 
 from evolvent.lineage.store import Store
 from evolvent.run.assemble import Assembled, assemble
@@ -106,16 +107,9 @@ def files(folder: Path, program: str, work: str = NOTHING) -> str:
 
 def processor(made: Assembled) -> float:
     """Processor seconds of this process, and of the sandbox with all that it has run."""
-    total = time.process_time()
     pid = made.task.sandbox.pid  # type: ignore[attr-defined]
     root = [psutil.Process(pid)] if pid else []
-    for process in [*root, *(p for r in root for p in r.children(recursive=True))]:
-        try:
-            t = process.cpu_times()
-        except psutil.Error:
-            continue
-        total += t.user + t.system + t.children_user + t.children_system
-    return total
+    return time.process_time() + seconds_of([*root, *(p for r in root for p in r.children(recursive=True))])
 
 
 def taken(made: Assembled, folder: Path) -> tuple[list[dict[str, float]], float]:

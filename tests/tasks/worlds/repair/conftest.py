@@ -1,3 +1,0 @@
-"""The sandbox of the search tests."""
-
-from tests.search.conftest import sandboxed as sandboxed
