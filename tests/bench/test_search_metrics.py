@@ -74,3 +74,9 @@ def test_who_hands_in_what_is_not_valid_any_more_has_the_seed_program() -> None:
     assert metric("final.best", gone) == 2.0
     assert metric("final.rescored", gone) == -3.0
     assert metric("final.optimism", gone) == 5.0
+
+
+def test_a_winner_may_be_worth_nothing_in_the_search() -> None:
+    top = [{"uid": 7, "value": 2.0, "values": [-1.0, -1.0]}]
+    zero = result(rescored={"value": -0.5, "found": 0.0, "top": top})
+    assert metric("final.optimism", zero) == 0.5

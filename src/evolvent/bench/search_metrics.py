@@ -59,8 +59,11 @@ def final(what: str, result: Mapping[str, Any]) -> float:
     if what == "best":
         return float(result["records"][-1][2])
     winner = result["rescored"]
-    value = result["curve"][0]["best"] if winner["value"] is None else winner["value"]
-    return float(value if what == "rescored" else (winner["found"] or winner["top"][0]["value"]) - value)
+    if winner["value"] is None:
+        value, found = result["curve"][0]["best"], winner["top"][0]["value"]
+    else:
+        value, found = winner["value"], winner["found"]
+    return float(value if what == "rescored" else found - value)
 
 
 def area(records: list[list[float]], cap: float) -> float:
