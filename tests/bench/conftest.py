@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.search.conftest import sandboxed, task
+from tests.search.conftest import task
 
-__all__ = ["sandboxed", "task"]
+__all__ = ["task"]

@@ -6,9 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from evolvent.core.errors import UserError
-from evolvent.guard.sandbox import available
-
 EVALUATOR = """
 import importlib.util
 
@@ -32,15 +29,6 @@ def point():
     return x, y
 # EVOLVE-BLOCK-END
 """
-
-
-@pytest.fixture(scope="session")
-def sandboxed() -> str:
-    """The kind of sandbox that works here; skips where none does."""
-    try:
-        return available()
-    except UserError as reason:
-        pytest.skip(str(reason))
 
 
 @pytest.fixture

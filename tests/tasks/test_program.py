@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from evolvent.core.errors import UserError
-from evolvent.guard.sandbox import available
 from evolvent.tasks.program import ProgramTask
 from evolvent.tasks.registry import load_task
 from evolvent.tasks.worlds.circle_packing import judge, world
@@ -79,11 +78,7 @@ def test_the_verifier_has_no_tolerance(change: Any, told: str) -> None:
     assert told in found.feedback
 
 
-def test_programs_of_a_world(tmp_path: Path) -> None:
-    try:
-        available()
-    except UserError as reason:
-        pytest.skip(str(reason))
+def test_programs_of_a_world(tmp_path: Path, sandboxed: str) -> None:
     task = ProgramTask(world("26"), workers=2)
     polished = task.seed_program.replace(
         "radii = radii_of(points)\n    return", "points, radii = polish(points, 60)\n    return"

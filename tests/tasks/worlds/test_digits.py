@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from evolvent.core.errors import UserError
-from evolvent.guard.sandbox import available
 from evolvent.tasks.evaluation import Evaluation
 from evolvent.tasks.program import ProgramTask
 from evolvent.tasks.registry import load_task
@@ -40,11 +39,7 @@ def predict(weights, images):
 
 
 @pytest.fixture(scope="module")
-def task() -> Iterator[ProgramTask]:
-    try:
-        available()
-    except UserError as reason:
-        pytest.skip(str(reason))
+def task(sandboxed: str) -> Iterator[ProgramTask]:
     made = ProgramTask(world())
     with made.sandbox:
         yield made

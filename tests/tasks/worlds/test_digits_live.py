@@ -9,7 +9,6 @@ import pytest
 from tests.tasks.worlds.test_digits import NEAREST
 
 from evolvent.core.errors import UserError
-from evolvent.guard.sandbox import available
 from evolvent.tasks.evaluation import pooled
 from evolvent.tasks.program import ProgramTask
 from evolvent.tasks.registry import load_task
@@ -18,11 +17,7 @@ from evolvent.tasks.worlds.digits_live import STEPS, moved, world
 
 
 @pytest.fixture(scope="module")
-def task() -> Iterator[ProgramTask]:
-    try:
-        available()
-    except UserError as reason:
-        pytest.skip(str(reason))
+def task(sandboxed: str) -> Iterator[ProgramTask]:
     made = ProgramTask(world())
     with made.sandbox:
         yield made

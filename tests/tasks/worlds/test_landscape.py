@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from evolvent.core.errors import UserError
-from evolvent.guard.sandbox import Sandbox, available
+from evolvent.guard.sandbox import Sandbox
 from evolvent.search.variation.blocks import blocks
 from evolvent.tasks.registry import load_task
 from evolvent.tasks.worlds.landscape import NAMES, Landscape, part_name, read
@@ -30,11 +30,7 @@ def test_reading_gives_what_running_would() -> None:
     assert names["machine"]() == read(SEED)  # type: ignore[operator]
 
 
-def test_it_is_judged_alike_where_it_runs() -> None:
-    try:
-        available()
-    except UserError as reason:
-        pytest.skip(str(reason))
+def test_it_is_judged_alike_where_it_runs(sandboxed: str) -> None:
     with Sandbox() as sandbox:
         (outcome,) = sandbox.run([SMALL.world.call(SEED, ())], SMALL.world.limits)
     assert SMALL.world.judge(outcome.value, ()) == SMALL.evaluate([SEED])[0]

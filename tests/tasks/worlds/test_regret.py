@@ -16,7 +16,6 @@ from evolvent.games.named import load
 from evolvent.games.regret import Minimiser, Rules, solve
 from evolvent.games.vad import vad_cfr
 from evolvent.games.values import exploitability
-from evolvent.guard.sandbox import available
 from evolvent.search.variation.syntax import mutate
 from evolvent.tasks.program import ProgramTask
 from evolvent.tasks.registry import load_task
@@ -68,11 +67,7 @@ def digits(names: tuple[str, ...], rules: Rules, iterations: int) -> dict[str, f
 
 
 @pytest.fixture(scope="module")
-def task() -> Any:
-    try:
-        available()
-    except UserError as reason:
-        pytest.skip(str(reason))
+def task(sandboxed: str) -> Any:
     made = load_task("program:regret:20")
     assert isinstance(made, ProgramTask)
     with made.sandbox:

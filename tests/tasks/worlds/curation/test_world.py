@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from evolvent.core.errors import UserError
-from evolvent.guard.sandbox import available
 from evolvent.tasks.evaluation import INSTANCE
 from evolvent.tasks.program import ProgramTask, load
 from evolvent.tasks.worlds.curation.corpus import documents
@@ -21,11 +20,7 @@ AS_IT_IS = '    lines = text.split("\\n")\n    text = "\\n".join(lines)'
 
 
 @pytest.fixture(scope="module")
-def task() -> Any:
-    try:
-        available()
-    except UserError as reason:
-        pytest.skip(str(reason))
+def task(sandboxed: str) -> Any:
     made = load("data-curation")
     yield made
     made.sandbox.close()

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from evolvent.core.errors import UserError
-from evolvent.guard.sandbox import available
 from evolvent.tasks.registry import load_task
 from evolvent.tasks.worlds.sql.agents import SEED, Agent, components, read_agent
 from evolvent.tasks.worlds.sql.questions import QUESTIONS
@@ -39,11 +38,7 @@ def agent(*names: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def sql() -> Iterator[Sql]:
-    try:
-        available()
-    except UserError as reason:
-        pytest.skip(str(reason))
+def sql(sandboxed: str) -> Iterator[Sql]:
     made = task("4")
     with made.sandbox:
         yield made
