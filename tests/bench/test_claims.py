@@ -15,8 +15,9 @@ from tests.small_model import small_model
 
 from evolvent.bench import claims as page
 from evolvent.bench.cell import Cell
-from evolvent.bench.claims import MORE_SEEDS, TUNING_SEEDS, VERDICT_SEEDS, Evidence, Study, stale, test
+from evolvent.bench.claims import MORE_SEEDS, TUNING_SEEDS, VERDICT_SEEDS, Study, stale, test
 from evolvent.bench.closure import read_module
+from evolvent.bench.evidence import Evidence
 from evolvent.cli.main import main
 from evolvent.core.claim import Claim, claim, down, up
 from evolvent.core.errors import UserError

@@ -9,7 +9,8 @@ import pytest
 from tests.bench.test_search_claims import Pool
 
 from evolvent.bench import claims as page
-from evolvent.bench.claims import Evidence, Study
+from evolvent.bench.claims import Study
+from evolvent.bench.evidence import Evidence
 from evolvent.bench.grid import label, over_grid
 from evolvent.core.claim import Claim, up
 from evolvent.core.errors import UserError

@@ -14,8 +14,9 @@ import pytest
 
 from evolvent.bench import claims as page
 from evolvent.bench.cell import Cell
-from evolvent.bench.claims import MORE_SEEDS, VERDICT_SEEDS, Evidence, Study, stale
+from evolvent.bench.claims import MORE_SEEDS, VERDICT_SEEDS, Study, stale
 from evolvent.bench.closure import ROOT, read_module
+from evolvent.bench.evidence import Evidence
 from evolvent.bench.search_cell import SearchCell
 from evolvent.bench.search_claims import is_search, texts, world_of
 from evolvent.cli.main import main

@@ -14,13 +14,14 @@ import json
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import evolvent
 from evolvent.bench.cell import Cell
 from evolvent.bench.closure import ROOT, closure, combined, weights_hash
+from evolvent.bench.evidence import Evidence, rounded
 from evolvent.bench.grid import over_grid
 from evolvent.bench.metrics import metric, parts_needed
 from evolvent.bench.pool import AnyCell, run_cells
@@ -28,7 +29,6 @@ from evolvent.bench.search_claims import cell_of, check_claim, files_of, is_sear
 from evolvent.bench.statistics import Interval, Verdict, combine, decide, sign_flip_p
 from evolvent.core.claim import Claim, Component
 from evolvent.core.errors import UserError
-from evolvent.core.files import whole
 from evolvent.core.grid import GridClaim
 from evolvent.core.ledger import Budget
 from evolvent.core.recipe import Recipe, parse_composition
@@ -45,64 +45,6 @@ SEED_MODELS = 4
 CELL_SECONDS, CLAIM_MINUTES = 90, 40
 IMPORTED_LATE = ("evolvent.models.reference",)  # by what a cell may run, in a function
 Say = Callable[[str], None]
-
-
-@dataclass
-class Evidence:
-    """The folder of evidence: one JSON file a recipe, and its cells beside it."""
-
-    root: Path
-
-    def file(self, name: str) -> Path:
-        """The committed file of a recipe."""
-        return self.root / f"{name}.json"
-
-    def cells_file(self, name: str) -> Path:
-        """The results of its cells, one a line."""
-        return self.root / "cells" / f"{name}.jsonl"
-
-    def read(self, name: str) -> dict[str, Any] | None:
-        """What was measured, if anything."""
-        path = self.file(name)
-        return json.loads(path.read_text()) if path.is_file() else None
-
-    def write(self, name: str, data: Mapping[str, Any]) -> None:
-        """Write a recipe's file, whole or not at all."""
-        self.root.mkdir(parents=True, exist_ok=True)
-        with whole(self.file(name)) as part:
-            part.write_text(json.dumps(data, indent=1) + "\n")
-
-    def cells(self, name: str) -> dict[str, dict[str, Any]]:
-        """Results by key."""
-        path = self.cells_file(name)
-        if not path.is_file():
-            return {}
-        found = {}
-        for line in path.read_text().splitlines():
-            try:
-                row = json.loads(line)
-            except ValueError:  # cut off when its process was killed; the cell runs again
-                continue
-            found[row["key"]] = row
-        return found
-
-    def keep(self, name: str, key: str, result: Mapping[str, Any]) -> None:
-        """Append a cell's result."""
-        path = self.cells_file(name)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        torn = path.is_file() and not path.read_bytes().endswith(b"\n")
-        with path.open("a") as file:
-            file.write("\n" * torn + json.dumps({"key": key, **_rounded(result)}) + "\n")
-
-
-def _rounded(value: Any, digits: int = 0) -> Any:
-    """Numbers to six digits, to keep committed files small; ten of searches, whose values differ in the last ones."""
-    digits = digits or (10 if isinstance(value, Mapping) and "records" in value else 6)
-    if isinstance(value, float):
-        return float(f"{value:.{digits}g}")
-    if isinstance(value, dict):
-        return {k: _rounded(v, digits) for k, v in value.items()}
-    return [_rounded(v, digits) for v in value] if isinstance(value, list | tuple) else value
 
 
 class Study:
@@ -199,19 +141,30 @@ class Study:
 
     def key(self, cell: AnyCell) -> str:
         """The cell's key: its configuration, its code and its model's weights."""
-        return cell.key(combined(self.code(cell)) + model_hash(cell.model))
+        return cell.key(self.rests_on(cell))
+
+    def rests_on(self, cell: AnyCell) -> str:
+        """Hashes of the code that a cell rests on and of its model's weights, as one text."""
+        return combined(self.code(cell)) + model_hash(cell.model)
 
     def run(self, cells: Sequence[AnyCell]) -> list[dict[str, Any]]:
         """Results in order; only what is missing is run."""
         keys = [self.key(c) for c in cells]
         missing = {k: c for k, c in zip(keys, cells, strict=True) if k not in self.results}
         for cell, result in run_cells(list(missing.values()), self.jobs, self.say):
-            key = self.key(cell)
-            self.evidence.keep(self.recipe.name, key, result)
-            self.results[key] = {"key": key, **_rounded(result)}
+            self.add(self.row(cell, result))
             if result["seconds"]["cell"] > CELL_SECONDS:
                 self.say(f"note: that cell took {result['seconds']['cell']:.0f} s, the protocol allows {CELL_SECONDS}")
         return [self.results[k] for k in keys]
+
+    def row(self, cell: AnyCell, result: Mapping[str, Any]) -> dict[str, Any]:
+        """What is kept of a cell."""
+        return {"key": self.key(cell), "rests_on": self.rests_on(cell), **rounded(result)}
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Keep a cell's row."""
+        self.evidence.keep(self.recipe.name, row)
+        self.results[row["key"]] = row
 
     # --- protocol ---
 
@@ -227,6 +180,7 @@ class Study:
             "claims": claims,
             "tuning": tuning,
             "spent": self.spent(list(self.results.values())),
+            "taken_over": sum("measured" in row for row in self.results.values()),
             "command": f"evolvent claims {self.recipe.name}",
             "code": self.code_of_all(),
             "version": evolvent.__version__,
@@ -307,7 +261,7 @@ class Study:
         spent = {
             a: {u: sum(r["spent"][u] for r in by_arm[a]) / len(seeds) for u in by_arm[a][0]["spent"]} for a in arms
         }
-        return _rounded(
+        return rounded(
             {
                 "verdict": combine(verdicts),
                 "components": components,

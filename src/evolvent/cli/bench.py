@@ -194,23 +194,33 @@ def show(interval: Any) -> str:
 @click.option(
     "--stale", "only_stale", is_flag=True, help="name the evidence that a change of code or models has invalidated"
 )
+@click.option(
+    "--carry",
+    is_flag=True,
+    help="after a change of form: run one cell of each configuration again; if it comes out the same, so will the rest",
+)
 @click.option("--register", is_flag=True, help="only write the claims down, before anything is measured")
 @click.option("--jobs", "-j", default=0, help="processes, one thread each (default: all cores)")
 @click.option("--evidence", "folder", default="evidence", show_default=True, help="folder of the evidence files")
 @json_option
-def claims(names: tuple[str, ...], only_stale: bool, register: bool, jobs: int, folder: str, as_json: bool) -> None:
+def claims(
+    names: tuple[str, ...], only_stale: bool, carry: bool, register: bool, jobs: int, folder: str, as_json: bool
+) -> None:
     """Measure what recipes claim, by the protocol: tuning on seeds 1000-1003, verdict on seeds 0-7 (and 8-15 once).
 
     \b
     evolvent claims mc-grpo sec          measure what is missing, cell by cell; can be stopped and carried on
     evolvent claims                      what has been measured
     evolvent claims --stale              what would have to be measured again
+    evolvent claims --carry              the same, taking over what a change of code has left as it was
 
     Every finished cell is kept in evidence/cells; the verdicts in evidence/NAME.json are computed from them.
     """
     from rich.console import Console
 
-    from evolvent.bench.claims import Evidence, Study, stale
+    from evolvent.bench.carry import Carry
+    from evolvent.bench.claims import Study, stale
+    from evolvent.bench.evidence import Evidence
     from evolvent.recipes import load_all, resolve
 
     console = Console(stderr=True, highlight=False)
@@ -229,10 +239,13 @@ def claims(names: tuple[str, ...], only_stale: bool, register: bool, jobs: int, 
         if not found and not as_json:
             click.echo("all evidence rests on the code as it is")
         return
+    if carry and not names:
+        names = tuple(name for name in stale(evidence) if name in known and (evidence.read(name) or {}).get("claims"))
+    kind = Carry if carry else Study
     results: list[Any] = []
     for name in names or sorted(p.stem for p in Path(folder).glob("*.json")):
         if names:
-            study = Study(known[name], evidence, jobs or os.cpu_count() or 1, lambda line: console.print(line))
+            study = kind(known[name], evidence, jobs or os.cpu_count() or 1, lambda line: console.print(line))
             results.append(study.register() if register else study.measure())
         else:
             results.append(evidence.read(name))
