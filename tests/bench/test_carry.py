@@ -18,7 +18,7 @@ from evolvent.bench.claims import Study, stale
 from evolvent.bench.evidence import Evidence
 from evolvent.core.claim import claim, up
 from evolvent.core.recipe import REGISTRY, Recipe
-from evolvent.recipes import load_all
+from evolvent.recipes import all_recipes
 
 
 class Code:
@@ -71,7 +71,7 @@ def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recipe:
     (folder / "config.json").write_text("{}")
     (folder / "model.safetensors").write_bytes(b"weights")
     better = claim("better", up("test.sampled", 0.02, "grpo"), task="arith:1x1", budget="5 steps", model=str(folder))
-    grpo = load_all()["grpo"]
+    grpo = all_recipes()["grpo"]
     made = Recipe("mine", grpo, (), family=grpo.family, file=grpo.file, outcome=better)
     monkeypatch.setitem(REGISTRY, "mine", made)
     return made

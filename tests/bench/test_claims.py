@@ -22,7 +22,7 @@ from evolvent.cli.main import main
 from evolvent.core.claim import Claim, claim, down, up
 from evolvent.core.errors import UserError
 from evolvent.core.recipe import REGISTRY, Recipe
-from evolvent.recipes import load_all
+from evolvent.recipes import all_recipes
 
 test.__test__ = False  # type: ignore[attr-defined]  # not one of pytest's
 Score = Callable[[Cell], float]
@@ -75,7 +75,7 @@ def study(tmp_path: Path, plain: Claim, monkeypatch: pytest.MonkeyPatch) -> Call
     evidence = Evidence(tmp_path / "evidence")
 
     def make(pool: Pool | None = None, **claims: Any) -> Study:
-        grpo = load_all()["grpo"]
+        grpo = all_recipes()["grpo"]
         one = Recipe("mine", grpo, (), family=grpo.family, file=grpo.file, **(claims or {"outcome": plain}))
         monkeypatch.setitem(REGISTRY, "mine", one)
         if pool:
@@ -144,7 +144,7 @@ def test_tuning_alone_leaves_none(study: Callable[..., Study], plain: Claim) -> 
 
 def test_a_recipe_without_claims_says_what_is_missing(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="makes no claims"):
-        Study(load_all()["grpo"], Evidence(tmp_path))
+        Study(all_recipes()["grpo"], Evidence(tmp_path))
 
 
 # --- verdicts ---
@@ -326,7 +326,7 @@ def test_a_users_recipe_and_task_are_part_of_the_key(
     mine, rows = tmp_path / "mine.py", tmp_path / "rows.csv"
     mine.write_text("x = 1\n")
     rows.write_text("prompt,answer\n1+1=,2\n")
-    one = Recipe("mine", load_all()["grpo"], (), file=str(mine), outcome=changed(plain, task="rows.csv"))
+    one = Recipe("mine", all_recipes()["grpo"], (), file=str(mine), outcome=changed(plain, task="rows.csv"))
     monkeypatch.setitem(REGISTRY, "mine", one)
     made = Study(one, Evidence(tmp_path / "evidence"))
     cell = made.cell(made.claims["outcome"], "ours", 0, {})

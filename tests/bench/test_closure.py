@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from evolvent.bench import closure as page
+from evolvent.bench.claims import IMPORTED_LATE
 from evolvent.bench.closure import closure, combined, module_file, read_module, weights_hash
 
 CODE = '''"""What it is."""
@@ -95,7 +96,7 @@ def test_a_change_far_below_changes_the_whole(package: Path) -> None:
 
 
 def test_what_a_cell_runs_is_in_it_and_what_shows_results_is_not() -> None:
-    found = set(closure(["evolvent.bench.cell", "evolvent.recipes.policy_gradient.grpo"]))
+    found = set(closure(["evolvent.bench.cell", *IMPORTED_LATE, "evolvent.recipes.policy_gradient.grpo"]))
     assert {
         "evolvent.core.loop",
         "evolvent.engine.local",

@@ -16,7 +16,7 @@ from evolvent.core.claim import Claim, up
 from evolvent.core.errors import UserError
 from evolvent.core.grid import GridClaim
 from evolvent.core.recipe import REGISTRY, Recipe
-from evolvent.recipes import load_all
+from evolvent.recipes import all_recipes
 
 KEY = "propose.children"
 
@@ -60,7 +60,7 @@ def test_a_point_without_which_nothing_is_shown_is_asked_for() -> None:
 def test_a_study_measures_all_points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pool = Pool(lambda cell: 2.0 + 0.1 * (cell.arm == "ours") * cell.settings[KEY] + 0.001 * (cell.seed % 3))
     monkeypatch.setattr(page, "run_cells", pool)
-    climb = load_all()["hill-climbing"]
+    climb = all_recipes()["hill-climbing"]
     recipe = Recipe("gridded", climb, (), family=climb.family, file=climb.file, outcome=gridded())
     monkeypatch.setitem(REGISTRY, "gridded", recipe)
     data = Study(recipe, Evidence(tmp_path)).measure()

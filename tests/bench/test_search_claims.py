@@ -23,7 +23,7 @@ from evolvent.cli.main import main
 from evolvent.core.claim import Claim, claim, down, up
 from evolvent.core.errors import UserError
 from evolvent.core.recipe import REGISTRY, Recipe
-from evolvent.recipes import load_all
+from evolvent.recipes import all_recipes
 from evolvent.search.parents import elite
 from evolvent.search.write import Write
 
@@ -79,7 +79,7 @@ def study(tmp_path: Path, plain: Claim, monkeypatch: pytest.MonkeyPatch) -> Call
     evidence = Evidence(tmp_path / "evidence")
 
     def make(pool: Pool | None = None, **claims: Any) -> Study:
-        climb = load_all()["hill-climbing"]
+        climb = all_recipes()["hill-climbing"]
         one = Recipe("mine", climb, (), family=climb.family, file=climb.file, **(claims or {"outcome": plain}))
         monkeypatch.setitem(REGISTRY, "mine", one)
         if pool:

@@ -15,7 +15,8 @@ from tests.small_model import small_model
 from evolvent.bench.statistics import Interval
 from evolvent.cli.main import cli
 from evolvent.cli.options import emit
-from evolvent.recipes import load_all
+from evolvent.core.recipe import REGISTRY
+from evolvent.recipes import all_recipes
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +33,7 @@ def test_a_recipe_to_start_from(name: str, here: Path, capsys: pytest.CaptureFix
     shown = data(capsys, *shlex.split(first)[1:])
     assert [r["name"] for r in shown["recipes"]][-2:] == ["grpo", shown["composition"]]
     assert "exists already" in call(capsys, "new", "recipe", name, code=2)
-    load_all().pop(shown["composition"])
+    REGISTRY.pop(shown["composition"])
 
 
 def test_a_task_to_start_from(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -69,7 +70,7 @@ def test_completion(words: list[str], begun: str, found: str | None) -> None:
 def test_all_recipes_are_completed() -> None:
     """They are read from the files; importing those would take too long."""
     values = [c.value for c in ShellComplete(cli, {}, "evolvent", "_").get_completions(["show"], "")]
-    ours = {name for name, r in load_all().items() if "evolvent/recipes" in r.file}
+    ours = {name for name, r in all_recipes().items() if "evolvent/recipes" in r.file}
     assert set(values) == ours
 
 

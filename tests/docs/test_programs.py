@@ -15,7 +15,7 @@ from tests.small_model import small_model
 from evolvent.core.recipe import REGISTRY
 from evolvent.core.step import Step
 from evolvent.engine.base import Tree
-from evolvent.recipes import load_all, resolve
+from evolvent.recipes import all_recipes, resolve
 from evolvent.recipes.catalogue import describe_composition
 from evolvent.tasks.audit import audit
 from evolvent.tasks.registry import load_task
@@ -33,7 +33,7 @@ def blocks(page: str) -> list[str]:
 @pytest.mark.parametrize("page", RECIPES)
 def test_a_recipe_of_the_page_takes_steps(page: str, tmp_path: Path) -> None:
     (program,) = [b for b in blocks(page) if re.search(r"= recipe\(", b)]
-    known = dict(load_all())
+    known = dict(all_recipes())
     (tmp_path / "my_method.py").write_text(program)
     name = resolve(f"{tmp_path}/my_method.py")
     try:

@@ -23,13 +23,15 @@ from evolvent.core.loop import System, TooManyErrors, everyone
 from evolvent.core.recipe import compile_plan
 from evolvent.core.records import Message, Problem, Segment, Trajectory
 from evolvent.core.role import Role
-from evolvent.engine.base import Actor, Low, Sampling
-from evolvent.engine.endpoint import EndpointEngine, is_endpoint, parse_endpoint
+from evolvent.engine import is_endpoint
+from evolvent.engine.base import Actor, Sampling
+from evolvent.engine.endpoint import EndpointEngine, parse_endpoint
 from evolvent.engine.local import LocalEngine
 from evolvent.engine.reply import guess, retry_after, short, spread
 from evolvent.engine.text import TextFormat
 from evolvent.engine.transport import Pace
-from evolvent.recipes import load_all
+from evolvent.models.decoder import Low
+from evolvent.recipes import all_recipes
 from evolvent.recipes.profiles import PAPER
 from evolvent.run.assemble import DEFAULTS, assemble
 from evolvent.run.check import refuse_endless
@@ -71,7 +73,7 @@ def finish(engine: EndpointEngine, stubs: list[Trajectory], limit: int = 20, **s
 
 def system(recipe: str, task: Any, engine: EndpointEngine, settings: Mapping[str, str] | None = None) -> System:
     """A system as a run assembles it."""
-    builder = Builder(compile_plan(recipe, load_all(), settings or {}, {}), PAPER)
+    builder = Builder(compile_plan(recipe, all_recipes(), settings or {}, {}), PAPER)
     made = builder.role("", DEFAULTS)
     builder.finish()
     role = Role("", task, engine.policy, engine, engine.ledger, 0, slots=made.slots, parts=made.parts)  # type: ignore[arg-type]

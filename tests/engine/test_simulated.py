@@ -23,7 +23,7 @@ from evolvent.engine.simulated import SimulatedEngine, SimulatedPolicy
 from evolvent.judge.verify import Verify
 from evolvent.learn.simulated import SimulatedLearning
 from evolvent.propose.bandit import Bandit
-from evolvent.recipes import load_all
+from evolvent.recipes import all_recipes
 from evolvent.recipes.profiles import PAPER
 from evolvent.rollout.sample import Sample
 from evolvent.run.assemble import DEFAULTS
@@ -42,7 +42,7 @@ def make_role(task: Task, engine: Mapping[str, Any] | None = None, seed: int = 0
 
 def make_system(recipe: str, task: Task, settings: Mapping[str, str], seed: int = 0, **policy: Any) -> System:
     """A system as a run assembles it."""
-    builder = Builder(compile_plan(recipe, load_all(), settings, {}), PAPER)
+    builder = Builder(compile_plan(recipe, all_recipes(), settings, {}), PAPER)
     made = builder.role("", DEFAULTS)
     builder.finish()
     role = make_role(task, seed=seed, **policy)

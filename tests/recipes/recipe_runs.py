@@ -22,7 +22,7 @@ from evolvent.learn.policy_gradient import PolicyGradient
 from evolvent.learn.preference import Preference
 from evolvent.learn.supervised import Supervised
 from evolvent.propose.problems import Problems
-from evolvent.recipes import load_all
+from evolvent.recipes import all_recipes
 from evolvent.recipes.policy_gradient.pipo import PolicyImprovement
 from evolvent.recipes.profiles import PROFILES
 from evolvent.rollout.prune import Prune
@@ -117,7 +117,7 @@ def steps(system: System, count: int) -> list[Step]:
 @contextmanager
 def without(name: str, path: str) -> Iterator[str]:
     """A recipe less what it does at one path, as a recipe of its own for a while."""
-    original = load_all()[name]
+    original = all_recipes()[name]
     ops = [strip(op, path) for op in original.ops]
     kept = tuple(op for op in ops if op is not None)
     assert kept != original.ops, f"{name} does nothing at {path}"

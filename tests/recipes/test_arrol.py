@@ -12,7 +12,7 @@ from evolvent.bench.metrics import parts_needed
 from evolvent.bench.probes import find_probe
 from evolvent.core.step import Step
 from evolvent.learn.head import Head
-from evolvent.recipes import load_all
+from evolvent.recipes import all_recipes
 from evolvent.rollout.prune import Prune
 
 NOW = {"rollout__control__stride": 1, "rollout__control__warmup": 0, "propose__n": 16}
@@ -84,7 +84,7 @@ def test_the_values_of_the_paper() -> None:
 
 
 def test_the_claims_measure_what_there_is() -> None:
-    claim = load_all()["arrol"].mechanism
+    claim = all_recipes()["arrol"].mechanism
     assert claim is not None
     _, probes = parts_needed([c.metric for c in claim.components])
     assert [find_probe(name).__name__ for name in probes] == ["vote_gain"]

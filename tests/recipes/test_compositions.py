@@ -9,9 +9,9 @@ import pytest
 from tests.recipes.recipe_runs import build, steps
 
 from evolvent.core.errors import UserError
-from evolvent.recipes import load_all
+from evolvent.recipes import all_recipes
 
-ALL = list(itertools.combinations(sorted(load_all()), 2))
+ALL = list(itertools.combinations(sorted(all_recipes()), 2))
 SOME = [
     ("dapo", "mc-grpo"),
     ("dapo", "sec"),

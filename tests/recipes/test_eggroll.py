@@ -11,7 +11,7 @@ from evolvent.engine.base import Noise
 from evolvent.learn.evolution import LowRankES
 from evolvent.learn.forward import padded, token_logprobs
 from evolvent.models.policy import Policy
-from evolvent.recipes import load_all
+from evolvent.recipes import all_recipes
 
 MANY = {"propose__problems": 64, "propose__n": 32, "learn__population": 2048, "gate__every": 0}
 
@@ -28,7 +28,7 @@ def test_members_are_dealt_to_the_rollouts_in_pairs() -> None:
 
 
 def test_only_learning_and_its_scale_differ_from_grpo() -> None:
-    changed = {op.path[1:] for op in load_all()["eggroll"].ops}
+    changed = {op.path[1:] for op in all_recipes()["eggroll"].ops}
     assert changed == {("rollout", "temperature"), ("credit", "scale"), ("learn",)}
 
 

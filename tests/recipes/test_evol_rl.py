@@ -15,7 +15,7 @@ from evolvent.core.records import Problem
 from evolvent.core.step import Step
 from evolvent.judge.novelty import Novelty
 from evolvent.learn.credit import with_signal
-from evolvent.recipes import load_all
+from evolvent.recipes import all_recipes
 from evolvent.tasks.arith import Arith
 from evolvent.tasks.base import Score
 
@@ -103,7 +103,7 @@ def distinct_scores(s: Step) -> float:
 
 def test_it_works_with_labels_too() -> None:
     """Around the verifier, novelty is within the right and within the wrong answers."""
-    recipe("novel-grpo", load_all()["grpo"], wrap("judge", Novelty))
+    recipe("novel-grpo", all_recipes()["grpo"], wrap("judge", Novelty))
     try:
         (s,) = steps(build("novel-grpo").system, 1)
     finally:

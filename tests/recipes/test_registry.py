@@ -19,10 +19,10 @@ from tests.recipes.recipe_runs import TASK, WRITTEN, build, learners, searches, 
 from evolvent.core.build import Built, class_fields, function_fields
 from evolvent.core.recipe import SLOTS, Recipe
 from evolvent.lineage import pack
-from evolvent.recipes import load_all
+from evolvent.recipes import all_recipes
 from evolvent.run.assemble import Assembled
 
-RECIPES = sorted(load_all())
+RECIPES = sorted(all_recipes())
 SLOW = {  # whole agents or games, or a policy to warm up, in every step
     "agent-symbolic-learning", "creativegame", "data-evolve", "dgm", "hgm", "rtv-pdr", "se-agent", "thetaevolve",
 }  # fmt: skip
@@ -39,7 +39,7 @@ def test_it_takes_steps_and_learns(name: str) -> None:
     assert all(math.isfinite(v) for v in numbers.values()), numbers
     assert numbers["errors"] == 0
     moved = any(not torch.equal(v, made.policy.weights()[k]) for k, v in before.items())
-    assert moved == learners(load_all()[name])
+    assert moved == learners(all_recipes()[name])
     assert moved == (made.policy.version > 0)
 
 
@@ -91,7 +91,7 @@ def vars_of(record: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_it_says_where_it_comes_from(name: str) -> None:
-    recipe = load_all()[name]
+    recipe = all_recipes()[name]
     assert recipe.title
     assert recipe.doc.split("\n")[0].endswith((".", ")"))
     if recipe.paper.startswith("arXiv"):
@@ -136,7 +136,7 @@ def test_every_field_of_every_part_is_read(name: str) -> None:
         several = "rollout.write.ensemble" in made.system.parts
         models = {"rollout__write__ensemble__models": "simulated:skill=0.9"} if several else {}
         idle &= unread(build(name, task=WRITTEN, **models))
-        if learners(load_all()[name]):  # so far a small model has edited programs
+        if learners(all_recipes()[name]):  # so far a small model has edited programs
             idle &= unread(build(name, model="none"))
     assert sorted(idle) == []
 
@@ -206,6 +206,6 @@ def test_the_baselines_are_there() -> None:
 
 
 def test_every_recipe_is_short() -> None:
-    for recipe in load_all().values():
+    for recipe in all_recipes().values():
         assert isinstance(recipe, Recipe)
         assert len(Path(recipe.file).read_text().splitlines()) <= 400

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import safetensors.torch
+import safetensors.numpy
 from tests.run.lives import KILLED, live, record, same, view_of
 from tests.small_model import small_model
 
@@ -87,12 +87,12 @@ def die_in_checkpoint(number: int, share: float) -> None:
     """Make this process die while it writes its `number`-th checkpoint, when `share` of the bytes are written."""
     written = 0
 
-    def torn(tensors, path, metadata=None):  # type: ignore[no-untyped-def]
+    def torn(arrays, path, metadata=None):  # type: ignore[no-untyped-def]
         nonlocal written
         written += 1
         if written < number:
-            return safetensors.torch.save_file(tensors, path, metadata=metadata)
-        data = safetensors.torch.save(tensors, metadata=metadata)
+            return safetensors.numpy.save_file(arrays, path, metadata=metadata)
+        data = safetensors.numpy.save(arrays, metadata=metadata)
         Path(path).write_bytes(data[: int(share * len(data))])
         return os.kill(os.getpid(), signal.SIGKILL)
 

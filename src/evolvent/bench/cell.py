@@ -17,7 +17,7 @@ from evolvent.core.ledger import Budget
 from evolvent.core.recipe import compile_plan, show_path
 from evolvent.core.records import Problem
 from evolvent.guard.gate import Watch
-from evolvent.recipes import load_all, resolve
+from evolvent.recipes import all_recipes, resolve
 from evolvent.run.assemble import Assembled, assemble
 from evolvent.run.spec import RunSpec
 from evolvent.tasks.base import distinct
@@ -101,7 +101,7 @@ def run_cell(cell: Cell) -> dict[str, Any]:
 
 def _unwatched(cell: Cell) -> dict[str, Any]:
     """Settings that switch off gates which only look: the cell is evaluated anyway, and on its own account."""
-    plan = compile_plan(resolve(cell.recipe), load_all(), cell.settings, cell.take)
+    plan = compile_plan(resolve(cell.recipe), all_recipes(), cell.settings, cell.take)
     gates = {role: plan.values.get((role, "gate")) for role in plan.roles}
     return {show_path((r, "gate", "every")): 0 for r, gate in gates.items() if gate and gate.value is Watch}
 

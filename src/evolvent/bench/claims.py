@@ -34,7 +34,7 @@ from evolvent.core.ledger import Budget
 from evolvent.core.recipe import Recipe, parse_composition
 from evolvent.engine import SPECIAL
 from evolvent.models.load import find_model
-from evolvent.recipes import load_all, resolve
+from evolvent.recipes import all_recipes, resolve
 from evolvent.tasks.registry import sources_of
 
 PROTOCOL = 1
@@ -43,7 +43,13 @@ VERDICT_SEEDS = tuple(range(8))
 MORE_SEEDS = tuple(range(8, 16))
 SEED_MODELS = 4
 CELL_SECONDS, CLAIM_MINUTES = 90, 40
-IMPORTED_LATE = ("evolvent.models.reference",)  # by what a cell may run, in a function
+IMPORTED_LATE = (  # in a function, by what runs a model
+    "evolvent.engine.huggingface",
+    "evolvent.models.load",
+    "evolvent.models.lora",
+    "evolvent.models.reference",
+    "evolvent.recipes.tiny",
+)
 Say = Callable[[str], None]
 
 
@@ -61,7 +67,7 @@ class Study:
         for one in self.claims.values():
             if is_search(one.task):
                 check_claim(one)
-        self.known = load_all()
+        self.known = all_recipes()
         self.results = evidence.cells(recipe.name)
 
     def registration(self) -> dict[str, Any]:
@@ -131,7 +137,7 @@ class Study:
         recipes = [one for _, one in parse_composition(resolve(cell.recipe), self.known)]
         own = [home(ancestor) for one in recipes for ancestor in one.lineage]
         if not isinstance(cell, Cell):
-            own += sources_of(cell.task)
+            own += [*sources_of(cell.task), *(() if cell.model in SPECIAL else IMPORTED_LATE)]
             return closure([*own, *files_of(cell, own)])
         roots: list[str | Path] = ["evolvent.bench.cell", *IMPORTED_LATE, *own]
         for spec in (cell.task, cell.test or cell.task):
@@ -334,7 +340,7 @@ def _summary(data: Mapping[str, Any]) -> dict[str, Any]:
 def stale(evidence: Evidence) -> dict[str, list[str]]:
     """Recipes whose evidence rests on code or models that have changed since, and what has changed."""
     found = {}
-    known = load_all()
+    known = all_recipes()
     for path in sorted(evidence.root.glob("*.json")):
         data = json.loads(path.read_text())
         name = data["id"]

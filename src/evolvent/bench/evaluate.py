@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,9 +19,11 @@ from evolvent.core.step import Step
 from evolvent.engine.base import Engine
 from evolvent.judge.elect import elected
 from evolvent.judge.verify import verify
-from evolvent.models.policy import Policy
 from evolvent.rollout.sample import Sample
 from evolvent.tasks.base import Task
+
+if TYPE_CHECKING:
+    from evolvent.models.policy import Policy
 
 TEMPERATURES = (0.3, 0.5, 0.7, 1.0)
 CHUNK = 2048  # trajectories rolled out at once

@@ -15,9 +15,8 @@ from evolvent.core import places
 from evolvent.core.claim import Claim
 from evolvent.core.errors import UserError
 from evolvent.core.recipe import compile_plan
-from evolvent.engine import SPECIAL
-from evolvent.engine.endpoint import is_endpoint
-from evolvent.recipes import load_all, resolve
+from evolvent.engine import SPECIAL, is_endpoint
+from evolvent.recipes import all_recipes, resolve
 from evolvent.tasks import ADAPTERS
 from evolvent.tasks.evaluation import judges_answers
 from evolvent.tasks.registry import load_task, parts_of
@@ -103,7 +102,7 @@ def world_of(claims: Iterable[Claim], recipe: str) -> str:
 def is_simulated(one: Claim, recipe: str) -> bool:
     """Whether the task of a search, or a part of our arm, is a simulation."""
     own = dict(one.arms.get("ours", {}))
-    plan = compile_plan(resolve(own.pop("recipe", recipe)), load_all(), {**one.common, **own}, {})
+    plan = compile_plan(resolve(own.pop("recipe", recipe)), all_recipes(), {**one.common, **own}, {})
     parts = [entry.value for entry in plan.values.values()]
     parts += [site.wrapper for sites in plan.wraps.values() for site in sites]
     named = [places.at(part) if isinstance(part, str) and PLACE.fullmatch(part) else part for part in parts]

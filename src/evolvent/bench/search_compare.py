@@ -14,7 +14,7 @@ from evolvent.core.ledger import Budget
 from evolvent.core.recipe import compile_plan
 from evolvent.lineage.descent import best_of, valid
 from evolvent.lineage.runs import RunView
-from evolvent.recipes import load_all, resolve
+from evolvent.recipes import all_recipes, resolve
 
 BASELINES = ("random-search", "iid-sampling", "sequential-sampling")
 SAME_AS = {"best-of-n": "iid-sampling"}  # n programs, each varied from the seed program, and the best of them
@@ -92,7 +92,7 @@ def named(arm: Arm) -> Arm:
 
 def refuse_answering(arm: Arm) -> None:
     """`UserError` for a recipe that has a model answer problems instead of evaluating programs."""
-    parts = [entry.value for entry in compile_plan(resolve(arm.recipe), load_all(), arm.settings).values.values()]
+    parts = [entry.value for entry in compile_plan(resolve(arm.recipe), all_recipes(), arm.settings).values.values()]
     if "judge" not in arm.settings and not any(hasattr(part, "evaluates") for part in parts):
         raise UserError(f"{arm.recipe} has a model answer problems; compare recipes that search, such as hill-climbing")
 

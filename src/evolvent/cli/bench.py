@@ -61,7 +61,7 @@ def compare(
     from evolvent.bench.compare import compare as run_comparison
     from evolvent.bench.compare import parse_arm, plot
     from evolvent.core.recipe import parse_composition
-    from evolvent.recipes import load_all, resolve
+    from evolvent.recipes import all_recipes, resolve
     from evolvent.tasks.evaluation import judges_answers
     from evolvent.tasks.registry import load_task
 
@@ -85,7 +85,7 @@ def compare(
         return
     parsed = [parse_arm(a) for a in arms]
     for arm in parsed:
-        parse_composition(resolve(arm.recipe), load_all())
+        parse_composition(resolve(arm.recipe), all_recipes())
     if len(parsed) < 2:
         raise UserError("compare needs at least two arms; `no-change` is a good second one")
     result = run_comparison(
@@ -221,11 +221,11 @@ def claims(
     from evolvent.bench.carry import Carry
     from evolvent.bench.claims import Study, stale
     from evolvent.bench.evidence import Evidence
-    from evolvent.recipes import load_all, resolve
+    from evolvent.recipes import all_recipes, resolve
 
     console = Console(stderr=True, highlight=False)
     evidence = Evidence(Path(folder))
-    known = load_all()
+    known = all_recipes()
     names = tuple(resolve(name) for name in names)
     for name in names:
         if name not in known:

@@ -47,9 +47,7 @@ def memory_of(assembled: Assembled) -> Memory:
 
 
 def memory_warning(assembled: Assembled) -> str | None:
-    """A sentence where memory may be short, `UserError` where it cannot be enough; None for models elsewhere."""
-    if not assembled.policy.size:
-        return None
+    """A sentence where memory may be short, `UserError` where it cannot be enough."""
     memory, device = memory_of(assembled), assembled.policy.device
     warning = shortage(memory, device)
     if warning and memory.peak > HOPELESS * total(device):

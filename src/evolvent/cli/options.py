@@ -6,6 +6,7 @@ import dataclasses
 import json
 import math
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import click
 
 from evolvent.core.errors import UserError
+from evolvent.engine import SPECIAL, is_endpoint
 
 STORE = os.environ.get("EVOLVENT_STORE", "runs")
 SMALL = 16_000_000  # bytes of weights, below which one thread is as fast as two, and does not spin while it waits
@@ -80,7 +82,15 @@ def flatten(table: dict[str, Any], above: str = "") -> dict[str, Any]:
 
 
 def use_threads(threads: int | None, model: str = "") -> int:
-    """Set torch's threads: as asked for, else all cores, and one for models that several would only wait for."""
+    """Set torch's threads: as asked for, else all cores, and one for models that several would only wait for.
+
+    Without a model in this process, torch may not be needed: where it is imported later, it takes the number from
+    its variable in the environment.
+    """
+    if (model in SPECIAL or is_endpoint(model)) and "torch" not in sys.modules:
+        count = threads or min(os.cpu_count() or 1, 8)
+        os.environ["OMP_NUM_THREADS"] = str(count)
+        return count
     import torch
 
     from evolvent.models.load import weights_size

@@ -144,21 +144,29 @@ def start(spec: Any, options: dict[str, Any]) -> int:
     if options["name"] is not None:
         check_name(options["name"])
     check_options("", how["logs"], how["target"])
-    from evolvent.cli.estimate import memory_warning, print_estimate
-
     assembled = assemble(spec, Replies())
     refuse_hopeless(assembled, how["target"])
     if options["dry_run"]:
+        from evolvent.cli.estimate import print_estimate
+
         print_estimate(assembled, options["as_json"], how["final"])
         return 0
-    if warning := memory_warning(assembled):
-        click.echo(f"evolvent: {warning}", err=True)
+    if assembled.policy.size:  # else the model is elsewhere, or there is none
+        warn_of_memory(assembled)
     if not options["skip_audit"]:
         refuse_unsound(assembled.task, spec.task)
     store = open_store(options["store_"])
     with Display(f"{spec.recipe} on {spec.task}, {spec.model}", spec.budget, options["quiet"]) as display:
         result = Session(store, spec, options["name"] or "", watch=display, say=display.say, **how).start(assembled)
     return finish(result, store, options)
+
+
+def warn_of_memory(assembled: Any) -> None:
+    """Say where memory may be short."""
+    from evolvent.cli.estimate import memory_warning
+
+    if warning := memory_warning(assembled):
+        click.echo(f"evolvent: {warning}", err=True)
 
 
 def _session_options(options: dict[str, Any]) -> dict[str, Any]:
@@ -228,7 +236,8 @@ def resume(name: str, budget: str | None, **options: Any) -> int:
         Budget.parse(budget)
     store = open_store(options["store_"], create=False)
     view = read_run(store, name)
-    use_threads(options["threads"] or view.environment.get("threads"))  # sums depend on the number of threads
+    threads = options["threads"] or view.environment.get("threads")  # sums depend on their number
+    use_threads(threads, view.spec["model"])
     title = f"{view.spec['recipe']} on {view.spec['task']}, {view.spec['model']} (resumed)"
     with Display(title, budget or view.spec["budget"], options["quiet"]) as display:
         session = {k: v for k, v in _session_options(options).items() if k != "command"}

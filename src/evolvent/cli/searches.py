@@ -29,13 +29,13 @@ def compare_methods(
     from evolvent.bench.compare import parse_arm, plot
     from evolvent.bench.search_compare import compare_searches, named
     from evolvent.core.recipe import parse_composition
-    from evolvent.recipes import load_all, resolve
+    from evolvent.recipes import all_recipes, resolve
 
     if options["test"]:
         raise UserError("searches are tested on their own task, anew; leave out --test")
     parsed = [named(parse_arm(a)) for a in arms]
     for arm in parsed:
-        parse_composition(resolve(arm.recipe), load_all())
+        parse_composition(resolve(arm.recipe), all_recipes())
     result = compare_searches(
         parsed,
         task,

@@ -77,7 +77,8 @@ def find_speakers(name: str, store: str, task: str | None, number: int | None) -
     from pathlib import Path
 
     from evolvent.core.ledger import Ledger
-    from evolvent.engine.endpoint import EndpointEngine, is_endpoint
+    from evolvent.engine import is_endpoint
+    from evolvent.engine.endpoint import EndpointEngine
     from evolvent.engine.huggingface import local_engine
     from evolvent.lineage.runs import read_run, run_names
     from evolvent.lineage.versions import chosen, load_assembled

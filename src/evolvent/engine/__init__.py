@@ -1,4 +1,4 @@
-"""The engine protocol and its implementations. Here: models by name that have no weights to load."""
+"""The engine protocol and its implementations. Here: models by name that have no weights to load, and endpoints."""
 
 from __future__ import annotations
 
@@ -18,6 +18,11 @@ class Special(dict[str, str]):
     def __getitem__(self, model: str) -> str:
         name, colon, settings = model.partition(":")
         return super().__getitem__(name) + colon + settings
+
+
+def is_endpoint(spec: str) -> bool:
+    """Whether a model's specification names an endpoint."""
+    return spec.startswith(("http://", "https://", "openai:"))
 
 
 SPECIAL = Special(

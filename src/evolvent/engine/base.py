@@ -12,13 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from evolvent.core.errors import UserError
 from evolvent.core.records import Problem, Segment, Trajectory
-from evolvent.models.decoder import Low, LowRank
+
+if TYPE_CHECKING:
+    from evolvent.models.decoder import Low, LowRank
 
 
 @dataclass(frozen=True)

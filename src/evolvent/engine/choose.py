@@ -11,20 +11,19 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evolvent.core import places
 from evolvent.core.build import check_type
 from evolvent.core.errors import UserError, unknown
 from evolvent.core.ledger import Ledger
-from evolvent.engine import SPECIAL
+from evolvent.engine import SPECIAL, is_endpoint
 from evolvent.engine.base import Engine
-from evolvent.engine.endpoint import EndpointEngine, is_endpoint
-from evolvent.engine.huggingface import local_engine
-from evolvent.engine.transport import Replay
-from evolvent.models.load import load_policy
 from evolvent.tasks.base import Task
 from evolvent.tasks.registry import load_task
+
+if TYPE_CHECKING:
+    from evolvent.engine.transport import Replay
 
 ENGINES = ("auto", "vllm")
 SERVICE = (  # what a run may set of an endpoint, as `engine.concurrency`; see `EndpointEngine` and `Transport`
@@ -56,8 +55,13 @@ def open_model(
         stand_in, running = places.at(SPECIAL[model])(made, ledger)
         return stand_in, running, made
     if is_endpoint(model):
+        from evolvent.engine.endpoint import EndpointEngine
+
         remote = EndpointEngine(model, ledger, seed=seed, replay=replay, **checked(service or {}))
         return remote.policy, remote, load_task(task, remote.policy.format.wording)
+    from evolvent.engine.huggingface import local_engine
+    from evolvent.models.load import load_policy
+
     policy = load_policy(model, device, dtype)
     made = load_task(task, policy.format.wording)
     if engine == "vllm":
@@ -69,6 +73,8 @@ def open_model(
 
 def checked(service: Mapping[str, Any]) -> dict[str, Any]:
     """Settings of an endpoint in their types; `UserError` for unknown ones and impossible values."""
+    from evolvent.engine.endpoint import EndpointEngine
+
     types, made = typing.get_type_hints(EndpointEngine.__init__), {}
     for name, value in service.items():
         if name not in SERVICE:

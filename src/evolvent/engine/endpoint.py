@@ -57,11 +57,6 @@ class Endpoint:
         return "/chat/completions" if self.api == "chat" else "/completions"
 
 
-def is_endpoint(spec: str) -> bool:
-    """Whether a model's specification names an endpoint."""
-    return spec.startswith(("http://", "https://", "openai:"))
-
-
 def parse_endpoint(spec: str) -> Endpoint:
     """`http(s)://host:port/v1#model`, `.../v1/completions#model` or `openai:model`; `UserError` for anything else.
 

@@ -10,13 +10,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from evolvent.core.errors import UserError
 from evolvent.core.records import Message
-from evolvent.models.decoder import LowRank
+
+if TYPE_CHECKING:
+    from evolvent.models.decoder import LowRank
 
 BEYOND = 0x110000  # the first number that is no code point
 ROLES = ("system", "user", "assistant", "tool")

@@ -12,13 +12,13 @@ import torch
 from torch import Tensor
 
 from evolvent.core.errors import UserError
+from evolvent.core.out_of_memory import explained
 from evolvent.core.records import Batch, Change
 from evolvent.core.role import Role
 from evolvent.core.step import Step
 from evolvent.engine.base import Actor
 from evolvent.learn.forward import extent, pack, padded, token_logprobs
 from evolvent.learn.objective import Tokens, Totals
-from evolvent.models.memory import explained
 from evolvent.models.products import fast
 
 

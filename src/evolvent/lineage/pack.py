@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from safetensors import safe_open
-from safetensors.torch import save_file
+from safetensors.numpy import save_file
 
 from evolvent.core.errors import UserError
 from evolvent.core.files import whole
@@ -26,11 +27,21 @@ TREE = "tree"  # the buffer that holds the JSON; a header of safetensors is limi
 KINDS: dict[Any, str] = {tuple: "t", set: "s", frozenset: "z"}
 
 
+NUMPY = frozenset(
+    [
+        "bool",
+        "complex64",
+        *(f"{u}int{bits}" for u in ("", "u") for bits in (8, 16, 32, 64)),
+        *(f"float{b}" for b in (16, 32, 64)),
+    ]
+)
+
+
 class Packer:
     """Turns a state into a JSON tree and flat buffers."""
 
     def __init__(self) -> None:
-        self.buffers: dict[str, list[torch.Tensor]] = {}
+        self.buffers: dict[str, list[Any]] = {}
         self.sizes: dict[str, int] = {}
 
     def encode(self, value: Any) -> Any:
@@ -39,7 +50,7 @@ class Packer:
             return value
         if isinstance(value, np.generic):
             return value.item()
-        if isinstance(value, np.ndarray | torch.Tensor):
+        if isinstance(value, np.ndarray) or _is_tensor(value):
             return self._array(value)
         kind = type(value)
         if RECORDS.get(kind.__name__) is kind:
@@ -59,20 +70,24 @@ class Packer:
             return {"$": "d", "f": [[self.encode(k), self.encode(v)] for k, v in value.items()]}
         raise TypeError(f"a state holds a {kind.__name__}, which cannot be saved; keep plain data, arrays or records")
 
-    def _array(self, value: np.ndarray | torch.Tensor) -> dict[str, Any]:
+    def _array(self, value: Any) -> dict[str, Any]:
+        shape, origin = list(value.shape), "n"
         if isinstance(value, np.ndarray):
-            origin, native = "n", value.astype(value.dtype.newbyteorder("="), copy=False)
-            tensor = torch.from_numpy(np.ascontiguousarray(native))
+            flat: Any = np.ascontiguousarray(value, value.dtype.newbyteorder("=")).reshape(-1)
+            kind = flat.dtype.name
+            if kind not in NUMPY:
+                raise TypeError(f"a state holds an array of {kind}, which cannot be saved; keep numbers")
         else:
-            origin, tensor = "p", value.detach().cpu()
-        kind = str(tensor.dtype).removeprefix("torch.")
-        start = self.sizes.get(kind, 0)
-        self.buffers.setdefault(kind, []).append(tensor.reshape(-1))
-        self.sizes[kind] = start + tensor.numel()
-        return {"$": "a", "f": [origin, kind, start, list(value.shape)]}
+            origin, flat = "p", value.detach().cpu().reshape(-1)
+            kind = str(flat.dtype).removeprefix("torch.")
+            flat = flat.numpy() if kind in NUMPY else flat
+        start, count = self.sizes.get(kind, 0), math.prod(shape)
+        self.buffers.setdefault(kind, []).append(flat)
+        self.sizes[kind] = start + count
+        return {"$": "a", "f": [origin, kind, start, shape]}
 
 
-def decode(tree: Any, buffers: Mapping[str, torch.Tensor]) -> Any:
+def decode(tree: Any, buffers: Mapping[str, Any]) -> Any:
     """The value of a JSON form."""
     if isinstance(tree, list):
         return [decode(v, buffers) for v in tree]
@@ -84,8 +99,8 @@ def decode(tree: Any, buffers: Mapping[str, torch.Tensor]) -> Any:
     fields = tree["f"]
     if kind == "a":
         origin, dtype, start, shape = fields
-        tensor = buffers[dtype][start : start + int(np.prod(shape, dtype=np.int64))].reshape(shape).clone()
-        return tensor.numpy() if origin == "n" else tensor
+        part = buffers[dtype][start : start + math.prod(shape)].reshape(shape)
+        return part.copy() if origin == "n" else _tensor(part)
     if kind == "d":
         return {decode(k, buffers): decode(v, buffers) for k, v in fields}
     values = [decode(v, buffers) for v in fields]
@@ -95,26 +110,55 @@ def decode(tree: Any, buffers: Mapping[str, torch.Tensor]) -> Any:
     return RECORDS[kind](*values)
 
 
+def _is_tensor(value: Any) -> bool:
+    """Whether it is one of torch's; a run that never imported torch, as of a search, has none."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def _tensor(part: Any) -> Any:
+    """A tensor of its own."""
+    import torch
+
+    return torch.from_numpy(part.copy()) if isinstance(part, np.ndarray) else part.clone()
+
+
 def save(path: Path, state: Any) -> None:
     """Write a state whole or not at all; `OSError` if that fails."""
     packer = Packer()
     tree = json.dumps(packer.encode(state), separators=(",", ":")).encode()
-    tensors = {kind: torch.cat(parts) for kind, parts in packer.buffers.items()}
-    tensors[TREE] = torch.frombuffer(bytearray(tree), dtype=torch.uint8)
+    arrays = {kind: np.concatenate(parts) for kind, parts in packer.buffers.items() if kind in NUMPY}
+    arrays[TREE] = np.frombuffer(tree, np.uint8)
+    others = {kind: parts for kind, parts in packer.buffers.items() if kind not in NUMPY}
     with whole(path) as part:
-        save_file(tensors, part, metadata={"format": FORMAT})
+        if others:
+            _save_tensors(arrays, others, part)
+        else:
+            save_file(arrays, part, metadata={"format": FORMAT})
+
+
+def _save_tensors(arrays: Mapping[str, np.ndarray], others: Mapping[str, Any], path: Path) -> None:
+    """With tensors of types that only torch has, as bfloat16."""
+    import torch
+    from safetensors.torch import save_file
+
+    tensors = {kind: torch.from_numpy(array.copy()) for kind, array in arrays.items()}
+    save_file(tensors | {kind: torch.cat(parts) for kind, parts in others.items()}, path, metadata={"format": FORMAT})
 
 
 def load(path: Path) -> Any:
     """Read a state; `UserError` if the file is not one."""
     try:
-        with safe_open(path, "pt") as file:
-            meta = file.metadata() or {}
-            buffers = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        with safe_open(path, "np") as file:
+            meta, names = file.metadata() or {}, set(file.keys())
+            buffers = {name: file.get_tensor(name) for name in names & {TREE, *NUMPY}}
+        if others := names - set(buffers):  # types that only torch has
+            with safe_open(path, "pt") as file:
+                buffers |= {name: file.get_tensor(name) for name in others}
     except Exception as reason:
         raise UserError(f"{path} cannot be read ({reason}); it is damaged, start the run again") from None
     if meta.get("format") != FORMAT:
         raise UserError(
             f"{path} was written by another version of evolvent; finish that run with the version it began with"
         )
-    return decode(json.loads(buffers.pop(TREE).numpy().tobytes()), buffers)
+    return decode(json.loads(buffers.pop(TREE).tobytes()), buffers)

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import torch
-from safetensors.torch import load_file, save_file
+from safetensors import numpy
 
 from evolvent.core.errors import UserError
 from evolvent.core.files import whole
@@ -15,6 +14,8 @@ from evolvent.lineage.runs import RunView, Version, read_run
 from evolvent.lineage.store import Store
 
 if TYPE_CHECKING:
+    import torch
+
     from evolvent.models.policy import Policy
     from evolvent.run.assemble import Assembled
 
@@ -23,15 +24,26 @@ def store_weights(store: Store, folder: Path, weights: Mapping[str, torch.Tensor
     """Keep a version's weights; the hash that names them. `folder` is for the file on its way; `OSError` if full."""
     file = folder / "version.safetensors"
     with whole(file) as part:
-        save_file({n: w.detach().contiguous().cpu() for n, w in weights.items()}, part, metadata={"format": "pt"})
+        _write(weights, part)
     try:
         return store.objects.put(file)
     finally:
         file.unlink(missing_ok=True)
 
 
+def _write(weights: Mapping[str, torch.Tensor], file: Path) -> None:
+    if not weights:  # of a search, which does without torch: it takes seconds to import
+        numpy.save_file({}, file, metadata={"format": "pt"})
+        return
+    from safetensors.torch import save_file
+
+    save_file({n: w.detach().contiguous().cpu() for n, w in weights.items()}, file, metadata={"format": "pt"})
+
+
 def read_weights(store: Store, view: RunView, version: Version) -> dict[str, torch.Tensor]:
     """The weights of a version; `UserError` where they were refused or removed."""
+    from safetensors.torch import load_file
+
     if version.hash is None:
         raise UserError(
             f"version {version.number} of {view.name} was {version.verdict} by the gate and its weights were not kept; "

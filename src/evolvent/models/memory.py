@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -12,13 +10,12 @@ import psutil
 import torch
 from torch import Tensor
 
-from evolvent.core.errors import UserError
+from evolvent.core.out_of_memory import remedy
 from evolvent.models.decoder import Decoder
 from evolvent.models.policy import LOGIT_CHUNK, Policy
 
 GIB = 2**30
 LIBRARIES, LOST = 120 * 2**20, 1.0  # measured: PyTorch 2.13 on Linux with the allocator of glibc
-ALLOCATOR = ("not enough memory", "can't allocate memory", "out of memory", "buffer size")  # in messages of torch
 
 
 @dataclass(frozen=True)
@@ -225,32 +222,3 @@ def shortage(memory: Memory, device: torch.device) -> str | None:
         return None
     stage = "learn" if memory.learning >= memory.rollout else "rollout"
     return f"the run needs about {size(memory.peak)}, {size(missing)} more than is free on {device}; {remedy(stage)}"
-
-
-def remedy(stage: str) -> str:
-    """What to change where a stage ran out of memory."""
-    if stage == "learn":
-        return (
-            "lower learn.micro_tokens or set learn.recompute=true (the gradient stays the same), train a LoRA adapter "
-            "(--lora), or load the model in bfloat16"
-        )
-    return "lower propose.problems, propose.n or rollout.max_tokens, or load the model in bfloat16"
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether torch or Python could not allocate."""
-    if isinstance(error, MemoryError | torch.OutOfMemoryError):
-        return True
-    return isinstance(error, RuntimeError) and any(text in str(error).lower() for text in ALLOCATOR)
-
-
-@contextmanager
-def explained(stage: str) -> Iterator[None]:
-    """Turn a failed allocation in a stage (`rollout`, `learn`, ...) into a `UserError` that names the remedy."""
-    try:
-        yield
-    except (MemoryError, RuntimeError) as error:
-        if not is_out_of_memory(error):
-            raise
-        first = str(error).strip().splitlines()[0][:160] if str(error).strip() else type(error).__name__
-        raise UserError(f"out of memory in `{stage}`: {remedy(stage)} ({first})") from None

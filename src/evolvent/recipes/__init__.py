@@ -1,4 +1,8 @@
-"""Recipes: one file a method, in folders by family. Importing this package registers nothing; `load_all` does."""
+"""Recipes: one file a method, in folders by family, named like the method: `mc_grpo.py` has `mc-grpo`.
+
+Importing this package registers nothing. A recipe's module is imported when it is asked for by name, so that a search
+does not wait for what only learners need; all are, when somebody goes through the registry.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import importlib
 import importlib.util
 import pkgutil
 import traceback
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -13,17 +18,47 @@ from evolvent.core.errors import UserError, nearest
 from evolvent.core.recipe import REGISTRY, Recipe
 
 
+class _Registry(Mapping[str, Recipe]):
+    """All recipes by name, in the order of their modules; imported when they are needed."""
+
+    def __getitem__(self, name: str) -> Recipe:
+        if name not in REGISTRY and (module := _modules().get(name)):
+            importlib.import_module(module)
+        if name not in REGISTRY:
+            _import_all()
+        return REGISTRY[name]
+
+    def __iter__(self) -> Iterator[str]:
+        _import_all()
+        return iter(REGISTRY)
+
+    def __len__(self) -> int:
+        _import_all()
+        return len(REGISTRY)
+
+
+def all_recipes() -> Mapping[str, Recipe]:
+    """Every recipe by name, imported when it is looked up."""
+    return _Registry()
+
+
 @cache
-def load_all() -> dict[str, Recipe]:
-    """Import every module of every family; the registry of recipes, by name."""
-    for module in pkgutil.walk_packages(__path__, __name__ + "."):
-        importlib.import_module(module.name)
-    return REGISTRY
+def _modules() -> dict[str, str]:
+    """The modules of the families, each by the name of the recipe that its file is called after."""
+    families = [one.name for one in pkgutil.iter_modules(__path__) if one.ispkg]
+    files = [(family, Path(folder) / family) for folder in __path__ for family in families]
+    modules = [f"{family}.{one.name}" for family, path in files for one in pkgutil.iter_modules([str(path)])]
+    return {name.partition(".")[2].replace("_", "-"): f"{__name__}.{name}" for name in modules}
+
+
+@cache
+def _import_all() -> None:
+    for module in _modules().values():
+        importlib.import_module(module)
 
 
 def resolve(composition: str) -> str:
     """A composition in which recipes from files (`my_method.py:name`) are loaded and called by their names."""
-    load_all()
     return "+".join(_resolve_one(part.strip()) for part in composition.split("+"))
 
 
@@ -37,6 +72,7 @@ def _resolve_one(part: str) -> str:
     path = Path(place)
     if path.suffix != ".py" or not path.is_file():
         raise UserError(f"there is no recipe file {place}; write my_method.py:name, with the name of a recipe in it")
+    _import_all()  # so that a name of the package's own is refused
     names = load_file(path)
     if not name and len(names) == 1:
         name = names[0]

@@ -24,8 +24,8 @@ from evolvent.core.recipe import (
     parse_composition,
     show_path,
 )
-from evolvent.recipes import load_all, resolve
-from evolvent.recipes.profiles import PROFILES
+from evolvent.recipes import all_recipes, resolve
+from evolvent.recipes.profiles import PROFILES, profile_of
 
 
 def evidence_folder() -> Path:
@@ -58,7 +58,7 @@ def verdicts(name: str) -> dict[str, str]:
 def rows() -> list[dict[str, Any]]:
     """One row a recipe, parents first."""
     found = []
-    for recipe in sorted(load_all().values(), key=lambda r: (r.family, len(r.lineage), r.name)):
+    for recipe in sorted(all_recipes().values(), key=lambda r: (r.family, len(r.lineage), r.name)):
         data = read_evidence(recipe.name)
         claims = {c["kind"]: c["verdict"] for c in data["claims"]} if data else {}
         promised = recipe.mechanism or recipe.outcome
@@ -98,8 +98,8 @@ def settings_of(composition: str, settings: Mapping[str, Any], take: Mapping[str
     """Every key of a composition with its value and origin; nothing is run."""
     if profile not in PROFILES:
         raise unknown("profile", profile, PROFILES, "profiles: " + ", ".join(PROFILES))
-    plan = compile_plan(resolve(composition), load_all(), settings, take)
-    builder = Builder(plan, PROFILES[profile], profile)
+    plan = compile_plan(resolve(composition), all_recipes(), settings, take)
+    builder = Builder(plan, profile_of(profile), profile)
     built = [builder.role(name, dict.fromkeys((*SLOTS, *FIXTURES))) for name in plan.roles]
     built.append(builder.role(ROOT, {"turns": everyone}))
     builder.finish()
@@ -118,8 +118,8 @@ def describe_composition(
 ) -> dict[str, Any]:
     """A composition in full."""
     composition = resolve(composition)
-    parts = [r for _, r in parse_composition(composition, load_all())]
-    plan = compile_plan(composition, load_all(), settings, take)
+    parts = [r for _, r in parse_composition(composition, all_recipes())]
+    plan = compile_plan(composition, all_recipes(), settings, take)
     return {
         "composition": composition,
         "parts": [r.name for r in parts],

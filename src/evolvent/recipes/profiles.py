@@ -1,7 +1,7 @@
 """Profiles: what small scale forces, one named table for all recipes.
 
 A profile maps a part's class to values of its fields. It applies wherever that part ends up, over what recipes put
-there and under what the user sets; `evolvent show` prints it beside the paper's value. Tuned on the baselines only.
+there and under what the user sets; `evolvent show` prints it beside the paper's value.
 """
 
 from __future__ import annotations
@@ -9,26 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from evolvent.judge.tools import ToolBonus
-from evolvent.keep.replay import Replay
-from evolvent.learn.evolution import LowRankES
-from evolvent.learn.policy_gradient import PolicyGradient
-from evolvent.learn.preference import Preference
-from evolvent.learn.supervised import Supervised
-from evolvent.propose.problems import Problems
+from evolvent.core import places
 
 Profile = Mapping[Any, Mapping[str, Any]]
 
 PAPER: Profile = {}
 
-TINY: Profile = {
-    Problems: {"problems": 64, "n": 8},
-    PolicyGradient: {"lr": 3e-4, "kl": 0.0, "minibatches": 2, "warmup": 20},
-    Supervised: {"lr": 3e-4, "epochs": 1, "warmup": 0},
-    Preference: {"lr": 3e-4, "warmup": 0},
-    LowRankES: {"population": 512, "sigma": 1e-2},  # one answer a member; less noise leaves greedy answers as they are
-    ToolBonus: {"decay": 60},
-    Replay: {"capacity": 256, "history": 2560, "warmup": 60},  # one step's trajectories, as in the paper; 80 steps
-}
+PROFILES: dict[str, Profile | str] = {"paper": PAPER, "tiny": "evolvent.recipes.tiny:TINY"}  # or where it is
 
-PROFILES: dict[str, Profile] = {"paper": PAPER, "tiny": TINY}
+
+def profile_of(name: str) -> Profile:
+    """A profile by name. One that names classes of learners is imported only when it is asked for."""
+    found = PROFILES[name]
+    return places.at(found) if isinstance(found, str) else found

@@ -15,7 +15,7 @@ import evolvent
 from evolvent.bench.grid import label
 from evolvent.core.random import stream
 from evolvent.core.recipe import Put, Recipe, describe
-from evolvent.recipes import load_all
+from evolvent.recipes import all_recipes
 from evolvent.recipes.catalogue import op_line, read_evidence, verdicts
 from evolvent.tasks.base import SHARES, SPLITS, Task
 from evolvent.tasks.registry import BUILT_IN, OTHERS, load_task
@@ -78,7 +78,7 @@ def recipes_page() -> str:
 def shipped() -> list[Recipe]:
     """The recipes of this package: files of users may have added others to the registry."""
     home = Path(__file__).parent
-    return [r for r in load_all().values() if home in Path(r.file).parents]
+    return [r for r in all_recipes().values() if home in Path(r.file).parents]
 
 
 def recipe_row(recipe: Recipe) -> list[str]:

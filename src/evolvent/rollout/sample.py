@@ -10,12 +10,12 @@ import numpy as np
 
 from evolvent.core.errors import EngineError, UserError, VerifierError
 from evolvent.core.ledger import Ledger
+from evolvent.core.out_of_memory import explained
 from evolvent.core.random import identifiers
 from evolvent.core.records import Group, Message, Problem, Request, Segment, Trajectory
 from evolvent.core.step import Step
 from evolvent.engine.base import Actor, Branch, Sampling, Tree
 from evolvent.models.calls import Call
-from evolvent.models.memory import explained
 from evolvent.models.tokenizer import Format, ToolFormat
 from evolvent.tasks.base import Reply, Tools
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evolvent.core.build import Builder, Built
 from evolvent.core.errors import unknown
@@ -14,13 +14,14 @@ from evolvent.core.random import stream
 from evolvent.core.recipe import FIXTURES, ROOT, SLOTS, Plan, compile_plan
 from evolvent.core.role import Role
 from evolvent.engine.choose import open_model
-from evolvent.engine.transport import Replay
-from evolvent.models.lora import attach
-from evolvent.models.policy import Policy
-from evolvent.recipes import load_all, resolve
-from evolvent.recipes.profiles import PROFILES
+from evolvent.recipes import all_recipes, resolve
+from evolvent.recipes.profiles import PROFILES, profile_of
 from evolvent.run.spec import RunSpec
 from evolvent.tasks.base import Task
+
+if TYPE_CHECKING:
+    from evolvent.engine.transport import Replay
+    from evolvent.models.policy import Policy
 
 SERVICE = "engine."  # settings that are no part's, but the endpoint's
 DEFAULTS: Mapping[str, Any] = dict.fromkeys((*SLOTS, *FIXTURES))
@@ -62,13 +63,13 @@ def assemble(spec: RunSpec, replies: Replay | None = None) -> Assembled:
     """
     service = {k.removeprefix(SERVICE): v for k, v in spec.settings.items() if k.startswith(SERVICE)}
     settings = {k: v for k, v in spec.settings.items() if not k.startswith(SERVICE)}
-    plan = compile_plan(resolve(spec.recipe), load_all(), settings, spec.take)
+    plan = compile_plan(resolve(spec.recipe), all_recipes(), settings, spec.take)
     ledger = Ledger()
     policy, engine, task = open_model(
         spec.model, spec.task, ledger, spec.seed, spec.device, spec.dtype, spec.engine, replies, service
     )
     profile = choose_profile(spec.profile, policy)
-    builder = Builder(plan, PROFILES[profile], profile)
+    builder = Builder(plan, profile_of(profile), profile)
     roles: dict[str, Role] = {}
     built: dict[str, Built] = {}
     for name in plan.roles:
@@ -78,6 +79,8 @@ def assemble(spec: RunSpec, replies: Replay | None = None) -> Assembled:
         own = made.slots.get("task", lambda task: task)(task)
         adapter, label = made.slots.get("adapter"), name or "policy"
         if adapter is not None:
+            from evolvent.models.lora import attach
+
             attach(policy, label, adapter, stream(spec.seed, "adapter", label))
         roles[name] = Role(
             name,

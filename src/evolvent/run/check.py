@@ -8,7 +8,7 @@ from typing import Any
 from evolvent.core.errors import UserError
 from evolvent.core.ledger import Budget
 from evolvent.core.records import Request
-from evolvent.engine.endpoint import is_endpoint
+from evolvent.engine import is_endpoint
 from evolvent.lineage.runs import RunView
 from evolvent.rollout.sample import opening
 from evolvent.run.assemble import Assembled

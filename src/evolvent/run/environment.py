@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import sys
 from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,17 +31,18 @@ def code_hash() -> str:
 def environment() -> dict[str, object]:
     """Versions and processor; no names of machines, users or folders."""
     import numpy
-    import torch
+
+    torch = sys.modules.get("torch")  # not there in a search
 
     return {
         "evolvent": evolvent.__version__,
         "code": code_hash(),
         "python": platform.python_version(),
-        "torch": torch.__version__,
+        "torch": metadata.version("torch"),
         "numpy": numpy.__version__,
         "system": f"{platform.system()} {platform.machine()}",
         "cores": os.cpu_count(),
-        "threads": torch.get_num_threads(),
+        "threads": torch.get_num_threads() if torch else int(os.environ.get("OMP_NUM_THREADS", 0)) or os.cpu_count(),
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -38,13 +39,18 @@ class TensorBoard:
     """Event files for TensorBoard; steps that are done again replace those of before."""
 
     def __init__(self, folder: Path, name: str, before: Mapping[int, Mapping[str, float]]) -> None:
+        self.folder, self.done = folder, max(before, default=None)
+
+    @cached_property
+    def writer(self) -> Any:
+        """Opened with the first step, so that it does not hold up the start."""
         from tensorboard.compat.proto.event_pb2 import Event, SessionLog
         from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
-        self.writer = EventFileWriter(str(folder / "tensorboard"))
-        if before:
-            restart = SessionLog(status=SessionLog.START)
-            self.writer.add_event(Event(step=max(before) + 1, session_log=restart))
+        made = EventFileWriter(str(self.folder / "tensorboard"))
+        if self.done is not None:
+            made.add_event(Event(step=self.done + 1, session_log=SessionLog(status=SessionLog.START)))
+        return made
 
     def step(self, t: int, metrics: Mapping[str, float]) -> None:
         """Add the scalars of a step."""
@@ -56,7 +62,8 @@ class TensorBoard:
 
     def close(self) -> None:
         """Flush and close."""
-        self.writer.close()
+        if "writer" in vars(self):
+            self.writer.close()
 
 
 class WeightsAndBiases:

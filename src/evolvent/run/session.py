@@ -23,7 +23,7 @@ from evolvent.core.ledger import Budget
 from evolvent.core.loop import System, TooManyErrors
 from evolvent.core.secrets import redact
 from evolvent.core.step import Step
-from evolvent.engine.endpoint import is_endpoint
+from evolvent.engine import is_endpoint
 from evolvent.lineage import pack
 from evolvent.lineage.replies import Replies
 from evolvent.lineage.runs import RunView, free_name, read_run, run_names

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from dataclasses import replace as replaced
 
 import libcst as cst
-import libcst.matchers as m
 import numpy as np
 
 from evolvent.search.variation.crossing import cross
@@ -347,10 +346,22 @@ def _repeats(s: Statement) -> bool:
         if not isinstance(small, cst.Assign):
             return True
         names = {target.target.value for target in small.targets if isinstance(target.target, cst.Name)}
-        read = {node.value for node in m.findall(small.value, m.Name())}  # type: ignore[attr-defined]
-        if names & read or len(names) < len(small.targets):
+        small.value.visit(reads := _Names())
+        if names & reads.found or len(names) < len(small.targets):
             return True
     return False
+
+
+class _Names(cst.CSTVisitor):
+    """Collects the names in an expression."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: set[str] = set()
+
+    def visit_Name(self, node: cst.Name) -> None:
+        """One more."""
+        self.found.add(node.value)
 
 
 def _variables(p: Program, stretch: Stretch | None) -> list[str]:
