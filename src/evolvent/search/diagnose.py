@@ -18,7 +18,7 @@ from evolvent.core.step import Step
 from evolvent.rollout.sample import Sample
 from evolvent.search.archive import archive_of
 from evolvent.search.asking import Prompts, ask
-from evolvent.search.loop import given, programs_of
+from evolvent.search.loop import begin_groups, programs_of
 from evolvent.search.selfmodify import Diagnosis, Editor, itself, refuse_fixed, weaknesses
 from evolvent.search.write import Job
 
@@ -51,15 +51,14 @@ class Diagnose:
 
     def __call__(self, requests: Sequence[Request], s: Step) -> list[Group]:
         """A group for each request; those without a parent are the seed program, resumed ones stay as they are."""
-        archive, groups, issues = archive_of(s.role), [], []
-        for place, request in enumerate(requests):
-            groups.append(Group(request.problem, given(request, place, s)))
-            if not groups[-1].trajectories:
-                for i in range(request.n):
-                    parents = archive.named(request)
-                    entry, names = self.diagnose(parents[0].evaluation, s.rng("diagnose", place, i))
-                    guide = guide_of(self.editor(parents[0], archive))
-                    issues.append(Issue(Job(groups[-1], request, parents, "diff", "", ""), entry, names, guide))
+        archive, issues = archive_of(s.role), []
+        groups, unwritten = begin_groups(requests, s)
+        for place, request, group in unwritten:
+            for i in range(request.n):
+                parents = archive.named(request)
+                entry, names = self.diagnose(parents[0].evaluation, s.rng("diagnose", place, i))
+                guide = guide_of(self.editor(parents[0], archive))
+                issues.append(Issue(Job(group, request, parents, "diff", "", ""), entry, names, guide))
         self._log(issues, s)
         texts = [self._render("diagnosis", issue, entry=issue.entry, logs=issue.logs) for issue in issues]
         for issue, t in zip(issues, self._ask(issues, texts, "diagnose", s), strict=True):

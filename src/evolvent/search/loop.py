@@ -90,6 +90,14 @@ def given(request: Request, place: int, s: Step) -> list[Trajectory]:
     return [written(uid, request, programs_of(s.role).seed_program, "seed") for uid in uids]
 
 
+def begin_groups(requests: Sequence[Request], s: Step) -> tuple[list[Group], list[tuple[int, Request, Group]]]:
+    """A group for each request, with what it is `given`; and those that are empty, so that somebody has to write:
+    the request's place, the request, its group."""
+    groups = [Group(request.problem, given(request, place, s)) for place, request in enumerate(requests)]
+    found = [(place, requests[place], group) for place, group in enumerate(groups)]
+    return groups, [one for one in found if not one[2].trajectories]
+
+
 def written(uid: int, request: Request, program: str, operator: str) -> Trajectory:
     """A trajectory of no tokens: a rule wrote the program."""
     none = np.zeros(0, np.float32)

@@ -16,7 +16,7 @@ from evolvent.core.step import Step
 from evolvent.search.archive import Archive, archive_of
 from evolvent.search.asking import Prompts
 from evolvent.search.candidate import Candidate
-from evolvent.search.loop import given, programs_of, written
+from evolvent.search.loop import begin_groups, programs_of, written
 from evolvent.search.merge import MERGED, Merged, contested, merge
 from evolvent.search.normal import tree_hash
 from evolvent.search.novelty import forms
@@ -192,13 +192,10 @@ class OneSegment:
 
     def __call__(self, requests: Sequence[Request], s: Step) -> list[Group]:
         """A group for each request; the seed program without a parent."""
-        archive, task, groups, repeats = archive_of(s.role), programs_of(s.role), [], 0
+        archive, task, repeats = archive_of(s.role), programs_of(s.role), 0
+        groups, unwritten = begin_groups(requests, s)
         seen = forms(archive)
-        for place, request in enumerate(requests):
-            made = given(request, place, s)
-            groups.append(Group(request.problem, made))
-            if made:
-                continue
+        for place, request, group in unwritten:
             [parent] = archive.named(request)
             for i, uid in enumerate(identifiers(request.n, s.role.seed, *s.path, s.round, place)):
                 rng, text, operator = s.rng("vary", place, i), parent.text, "none"
@@ -209,7 +206,7 @@ class OneSegment:
                         if tree_hash(text) not in seen:
                             break
                 repeats += tree_hash(text) in seen
-                made.append(written(uid, request, text, operator))
+                group.trajectories.append(written(uid, request, text, operator))
         s.log("repeats", repeats / max(1, sum(r.n for r in requests)))
         return groups
 

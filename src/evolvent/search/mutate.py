@@ -16,7 +16,7 @@ from evolvent.core.step import Step
 from evolvent.search.archive import Archive, archive_of
 from evolvent.search.candidate import Candidate
 from evolvent.search.choice import Choice, outcomes
-from evolvent.search.loop import given, programs_of, written
+from evolvent.search.loop import begin_groups, programs_of, written
 from evolvent.search.normal import tree_hash
 from evolvent.search.novelty import Novelty, anything, forms
 from evolvent.search.variation.syntax import OPERATORS, mutate
@@ -54,15 +54,12 @@ class Mutate:
 
     def __call__(self, requests: Sequence[Request], s: Step) -> list[Group]:
         """A group of one for each request: the seed program without a parent, what is resumed as it is."""
-        archive, task, groups, repeats, rejected = archive_of(s.role), programs_of(s.role), [], 0, 0
+        archive, task, repeats, rejected = archive_of(s.role), programs_of(s.role), 0, 0
+        groups, unwritten = begin_groups(requests, s)
         self._learn(archive)
         before: set[str] = forms(archive)
         now: set[str] = set()  # of this step
-        for place, request in enumerate(requests):
-            made = given(request, place, s)
-            groups.append(Group(request.problem, made))
-            if made:
-                continue
+        for place, request, group in unwritten:
             parents = archive.named(request)
             for i, uid in enumerate(identifiers(request.n, s.role.seed, *s.path, s.round, place)):
                 rng = s.rng("vary", place, i)
@@ -78,7 +75,7 @@ class Mutate:
                 else:
                     repeats += 1
                 now.add(form)
-                made.append(written(uid, request, program, operator))
+                group.trajectories.append(written(uid, request, program, operator))
         s.log("repeats", repeats / max(1, sum(r.n for r in requests)))
         if self.novel is not anything:
             s.log("rejected", rejected)

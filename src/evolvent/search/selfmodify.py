@@ -19,7 +19,7 @@ from evolvent.core.step import Step
 from evolvent.guard.sandbox import Outcome
 from evolvent.search.archive import Archive, archive_of
 from evolvent.search.candidate import Candidate
-from evolvent.search.loop import given, programs_of, written
+from evolvent.search.loop import begin_groups, programs_of, written
 from evolvent.search.normal import tree_hash
 from evolvent.tasks.evaluation import INSTANCE, Evaluation
 
@@ -102,17 +102,15 @@ class SelfModify:
         archive, task = archive_of(s.role), programs_of(s.role)
         change = task.world.improve
         assert change is not None
-        groups, jobs, calls = [], [], []
-        for place, request in enumerate(requests):
-            groups.append(Group(request.problem, given(request, place, s)))
-            if groups[-1].trajectories:
-                continue
+        groups, unwritten = begin_groups(requests, s)
+        jobs, calls = [], []
+        for place, request, group in unwritten:
             parent = archive.named(request)[0]
             for i, uid in enumerate(identifiers(request.n, s.role.seed, *s.path, s.round, place)):
                 rng = s.rng("modify", place, i)
                 entry, names = self.diagnose(parent.evaluation, rng)
                 calls.append(change(parent.text, self.editor(parent, archive), entry, names, int(rng.integers(2**31))))
-                jobs.append((groups[-1], request, parent, uid, entry))
+                jobs.append((group, request, parent, uid, entry))
         found = task.sandbox.run(calls, task.world.limits) if calls else []
         wrong = 0
         for (group, request, parent, uid, entry), outcome in zip(jobs, found, strict=True):

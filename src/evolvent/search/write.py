@@ -16,7 +16,7 @@ from evolvent.search.archive import archive_of
 from evolvent.search.asking import Prompts, answers, prompted
 from evolvent.search.candidate import Candidate
 from evolvent.search.ensemble import Ensemble
-from evolvent.search.loop import given
+from evolvent.search.loop import begin_groups
 from evolvent.search.novelty import Novelty, anything
 from evolvent.search.variation.blocks import MARK
 from evolvent.search.variation.edits import EditError, apply, parse_diff, rewrite, within
@@ -70,17 +70,14 @@ class Write:
         archive = archive_of(s.role)
         self.ensemble.learn(archive)
         openings = Prompts(self.prompts).lines("openings")[: self.openings]
-        groups: list[Group] = []
+        groups, unwritten = begin_groups(requests, s)
         jobs: list[Job] = []
-        for place, request in enumerate(requests):
-            groups.append(Group(request.problem, given(request, place, s)))
-            if groups[-1].trajectories:
-                continue
+        for place, request, group in unwritten:
             parents = archive.named(request)
             for i in range(request.n):
                 kind, model = self._kind(parents, s.rng("kind", place, i)), self.ensemble.pick(s.rng("model", place, i))
                 opening = openings[int(s.rng("opening", place, i).integers(len(openings)))]
-                jobs.append(Job(groups[-1], request, parents, kind, model, opening))
+                jobs.append(Job(group, request, parents, kind, model, opening))
         asked = unusable = rejected = 0
         for attempt in range(self.attempts):
             unread = [job for job in jobs if job.answer is None or job.error]

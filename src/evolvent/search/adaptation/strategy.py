@@ -24,7 +24,7 @@ from evolvent.search.adaptation.inner import games_of, observed
 from evolvent.search.archive import archive_of
 from evolvent.search.asking import Prompts
 from evolvent.search.attempts.work import asked
-from evolvent.search.loop import given, written
+from evolvent.search.loop import begin_groups, written
 from evolvent.search.minibatch import MINIBATCH
 from evolvent.tasks.worlds.text_games.adviser import examined, moments
 from evolvent.tasks.worlds.text_games.notes import LINES
@@ -113,14 +113,11 @@ class Directives:
 
     def __call__(self, requests: Sequence[Request], s: Step) -> list[Group]:
         """A group for each request; the seed program without a parent. What was seen before is changed anew."""
-        archive, groups = archive_of(s.role), []
+        archive = archive_of(s.role)
+        groups, unwritten = begin_groups(requests, s)
         known = {c.text for c in archive.history}
         library, added, sizes = games_of(s.role).components, list[float](), list[int]()
-        for place, request in enumerate(requests):
-            made = given(request, place, s)
-            groups.append(Group(request.problem, made))
-            if made:
-                continue
+        for place, request, group in unwritten:
             parent = strategy_of(archive.named(request)[0].text)
             symptoms = diagnosis(observed(s.role, parent, request.problem.data[MINIBATCH]))
             for i, uid in enumerate(identifiers(request.n, s.role.seed, *s.path, s.round, place)):
@@ -133,7 +130,7 @@ class Directives:
                 sizes.append(len(new))
                 t = written(uid, request, text_of(new), "edit")
                 t.info["notes"] = {"diagnosis": told(symptoms)}
-                made.append(t)
+                group.trajectories.append(t)
         if added:
             s.log("relevance", float(np.mean(added)))
         if sizes:
@@ -181,19 +178,16 @@ class Reflect:
 
     def __call__(self, requests: Sequence[Request], s: Step) -> list[Group]:
         """A group for each request; the seed program without a parent."""
-        archive, groups = archive_of(s.role), []
-        for place, request in enumerate(requests):
-            made = given(request, place, s)
-            groups.append(Group(request.problem, made))
-            if made:
-                continue
+        archive = archive_of(s.role)
+        groups, unwritten = begin_groups(requests, s)
+        for place, request, group in unwritten:
             parent = strategy_of(archive.named(request)[0].text)
             try:
                 runs = observed(s.role, parent, request.problem.data[MINIBATCH])
             except VerifierError as reason:
                 for uid in identifiers(request.n, s.role.seed, *s.path, s.round, place):
-                    made.append(written(uid, request, "", "reflect"))
-                    made[-1].error = str(reason)
+                    group.trajectories.append(written(uid, request, "", "reflect"))
+                    group.trajectories[-1].error = str(reason)
                 continue
             worst = min(runs, key=lambda run: run.fitness)
             text = Prompts(self.prompts).render(
@@ -207,7 +201,7 @@ class Reflect:
                 t.info |= {"program": text_of(lines), "operator": "reflect"}
                 if t.error is None and not blocks:
                     t.info["unusable"] = "there is no section between ``` and ```"
-                made.append(t)
+                group.trajectories.append(t)
         return groups
 
 

@@ -18,7 +18,7 @@ from evolvent.core.step import Step
 from evolvent.search.archive import archive_of
 from evolvent.search.contests.failures import read_failures, tally
 from evolvent.search.contests.iterations import REVISED
-from evolvent.search.loop import given, written
+from evolvent.search.loop import begin_groups, written
 from evolvent.tasks.worlds.sql.agents import Agent, Component, components, read_agent
 from evolvent.tasks.worlds.sql.world import sql_of
 
@@ -54,13 +54,10 @@ class Evolve:
 
     def __call__(self, requests: Sequence[Request], s: Step) -> list[Group]:
         """A group for each request; those without a parent are the seed program, resumed ones stay as they are."""
-        archive, groups = archive_of(s.role), []
+        archive = archive_of(s.role)
+        groups, unwritten = begin_groups(requests, s)
         seen = {read_agent(c.text).pieces for c in archive.history} if any(r.uses for r in requests) else set()
-        for place, request in enumerate(requests):
-            made = given(request, place, s)
-            groups.append(Group(request.problem, made))
-            if made:
-                continue
+        for place, request, group in unwritten:
             parents = archive.named(request)
             agents = [read_agent(c.text) for c in parents]
             failed = tally(read_failures(parents[0].evaluation.feedback)) if self.read else {}
@@ -72,7 +69,7 @@ class Evolve:
                     child, counts = self._child(agents, first, failed, rng)
                     if child.pieces not in seen:
                         break
-                made.append(written(uid, request, child.text(), "revise" if first else "evolve"))
+                group.trajectories.append(written(uid, request, child.text(), "revise" if first else "evolve"))
                 for name, number in counts.items():
                     s.log(name, number)
         return groups

@@ -18,7 +18,7 @@ from evolvent.search.asking import Prompts, answers, prompted
 from evolvent.search.candidate import Candidate
 from evolvent.search.curation.design import drawn, excepted, exceptions, inserted, statements
 from evolvent.search.curation.pools import CATEGORY, LOST, Experience
-from evolvent.search.loop import given, programs_of, written
+from evolvent.search.loop import begin_groups, programs_of, written
 from evolvent.search.normal import tree_hash
 from evolvent.search.novelty import forms
 from evolvent.search.segments import crossed, mutated, segments, with_segment
@@ -54,13 +54,10 @@ class DesignByRules:
 
     def __call__(self, requests: Sequence[Request], s: Step) -> list[Group]:
         """A group for each request; the seed program without a parent."""
-        archive, groups = archive_of(s.role), []
+        archive = archive_of(s.role)
+        groups, unwritten = begin_groups(requests, s)
         seen = forms(archive)
-        for place, request in enumerate(requests):
-            made = given(request, place, s)
-            groups.append(Group(request.problem, made))
-            if made:
-                continue
+        for place, request, group in unwritten:
             others = archive.named(request)[1:]
             for i, uid in enumerate(identifiers(request.n, s.role.seed, *s.path, s.round, place)):
                 rng, text, operator, about = s.rng("design", place, i), request.problem.data["base"], "none", ""
@@ -72,8 +69,8 @@ class DesignByRules:
                             break
                 s.log("repeats", tree_hash(text) in seen)
                 s.log("directed", bool(about))
-                made.append(written(uid, request, text, operator))
-                made[-1].info["notes"] = {"issue": about}
+                group.trajectories.append(written(uid, request, text, operator))
+                group.trajectories[-1].info["notes"] = {"issue": about}
         return groups
 
     def _vary(
@@ -129,11 +126,10 @@ class DesignByModel:
 
     def __call__(self, requests: Sequence[Request], s: Step) -> list[Group]:
         """A group for each request; the seed program without a parent."""
-        groups, asked, unusable = [], 0, 0
-        for place, request in enumerate(requests):
-            made = given(request, place, s)
-            groups.append(Group(request.problem, made))
-            for i in range(0 if made else request.n):
+        groups, unwritten = begin_groups(requests, s)
+        asked = unusable = 0
+        for place, request, group in unwritten:
+            for i in range(request.n):
                 error = ""
                 for attempt in range(self.attempts):
                     [t] = answers([self._prompt(request, error, s)], s, f"design-{place}-{i}-{attempt}", self.inner)
@@ -142,7 +138,7 @@ class DesignByModel:
                     unusable += bool(error)
                     if not error:
                         break
-                made.append(t)
+                group.trajectories.append(t)
         if asked:
             s.log("asked", asked)
             s.log("unusable", unusable / asked)

@@ -22,7 +22,7 @@ from evolvent.engine.absent import AbsentPolicy
 from evolvent.search.archive import archive_of
 from evolvent.search.asking import Prompts
 from evolvent.search.attempts.work import asked
-from evolvent.search.loop import Evaluate, given, written
+from evolvent.search.loop import Evaluate, begin_groups, written
 from evolvent.search.structures import modules as rules
 from evolvent.tasks.base import key_of
 from evolvent.tasks.worlds.structures.operations import ALONE, FIXED
@@ -113,15 +113,11 @@ class ByRules:
 
     def __call__(self, requests: Sequence[Request], s: Step) -> list[Group]:
         """A group for each request; the seed book without a parent."""
-        groups = []
-        for place, request in enumerate(requests):
-            made = given(request, place, s)
-            groups.append(Group(request.problem, made))
-            if made:
-                continue
+        groups, unwritten = begin_groups(requests, s)
+        for place, request, group in unwritten:
             for uid in identifiers(request.n, s.role.seed, *s.path, s.round, place):
-                made.append(written(uid, request, "", "rules"))
-                handed_in(made[-1], request, self.stages(request.problem.data), s)
+                group.trajectories.append(written(uid, request, "", "rules"))
+                handed_in(group.trajectories[-1], request, self.stages(request.problem.data), s)
         return groups
 
     def stages(self, data: Mapping[str, Any]) -> list[rules.Structure]:
@@ -152,11 +148,9 @@ class Asked:
 
     def __call__(self, requests: Sequence[Request], s: Step) -> list[Group]:
         """A group for each request; the seed book without a parent."""
-        groups = []
-        for place, request in enumerate(requests):
-            groups.append(Group(request.problem, given(request, place, s)))
-            if not groups[-1].trajectories:
-                groups[-1].trajectories.append(self._made(request, place, s))
+        groups, unwritten = begin_groups(requests, s)
+        for place, request, group in unwritten:
+            group.trajectories.append(self._made(request, place, s))
         return groups
 
     def _made(self, request: Request, place: int, s: Step) -> Trajectory:

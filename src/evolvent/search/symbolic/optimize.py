@@ -19,7 +19,7 @@ from evolvent.core.role import Role
 from evolvent.core.step import Step
 from evolvent.search.archive import archive_of
 from evolvent.search.candidate import Candidate
-from evolvent.search.loop import given, written
+from evolvent.search.loop import begin_groups, written
 from evolvent.search.symbolic.train import ALL, LEARN_FROM, OPTIMIZERS, scripted_call
 from evolvent.search.teams.edits import Edit, applied, drawn, possible
 from evolvent.search.teams.judge import teams_of
@@ -63,18 +63,15 @@ class Optimize:
 
     def __call__(self, requests: Sequence[Request], s: Step) -> list[Group]:
         """A group for each request; what it resumes, or the seed, as it is."""
-        archive, groups = archive_of(s.role), []
-        for place, request in enumerate(requests):
-            made = given(request, place, s)
-            groups.append(Group(request.problem, made))
-            if made:
-                continue
+        archive = archive_of(s.role)
+        groups, unwritten = begin_groups(requests, s)
+        for place, request, group in unwritten:
             [parent] = archive.named(request)
             for i, uid in enumerate(identifiers(request.n, s.role.seed, *s.path, s.round, place)):
                 team, told = self.step(parent, request, s, s.rng("optimize", place, i))
                 child = written(uid, request, team.text(), "+".join(request.problem.data.get(OPTIMIZERS, ("prompt",))))
                 child.info["notes"] = {"edits": told}
-                made.append(child)
+                group.trajectories.append(child)
         return groups
 
     def step(self, parent: Candidate, request: Request, s: Step, rng: np.random.Generator) -> tuple[Team, list[str]]:

@@ -16,13 +16,13 @@ from evolvent.core.step import Step
 from evolvent.search.archive import archive_of
 from evolvent.search.asking import Prompts, ask
 from evolvent.search.candidate import Candidate
-from evolvent.search.loop import given, written
+from evolvent.search.loop import begin_groups, written
 from evolvent.search.symbolic.optimize import SCOPES
 from evolvent.search.symbolic.train import ALL, LEARN_FROM, LEVELS, OPTIMIZERS
 from evolvent.search.teams.judge import teams_of
 from evolvent.search.teams.worker import traces_in
 from evolvent.search.teams.write import BLOCK
-from evolvent.tasks.worlds.workflow.team import Node, Team, TeamError, check, node_of, read
+from evolvent.tasks.worlds.workflow.team import Team, TeamError, check, node_of, read
 
 NOTHING = "none"
 Trajectory = tuple[str, list[dict[str, Any]]]  # what is said of a question, and the nodes' parts
@@ -59,18 +59,15 @@ class WriteGradients:
 
     def __call__(self, requests: Sequence[Request], s: Step) -> list[Group]:
         """A group for each request; what it resumes, or the seed, as it is."""
-        archive, groups = archive_of(s.role), []
-        for place, request in enumerate(requests):
-            made = given(request, place, s)
-            groups.append(Group(request.problem, made))
-            if made:
-                continue
+        archive = archive_of(s.role)
+        groups, unwritten = begin_groups(requests, s)
+        for place, request, group in unwritten:
             [parent] = archive.named(request)
             uid = identifiers(1, s.role.seed, *s.path, s.round, place)[0]
             team, told = self.step(parent, request, s)
             child = written(uid, request, team.text(), "+".join(request.problem.data.get(OPTIMIZERS, ("prompt",))))
             child.info["notes"] = {"edits": told}
-            made.append(child)
+            group.trajectories.append(child)
         return groups
 
     def step(self, parent: Candidate, request: Request, s: Step) -> tuple[Team, list[str]]:
@@ -197,17 +194,9 @@ def _operation(team: Team, op: str, name: str, data: Mapping[str, Any]) -> Team:
             after = data.get("after")
             if after not in team.names:
                 raise TeamError("`after` of an added node is not there")
-            made: Node = node_of(name, data.get("node"))
-            edges = tuple((name if a == after else a, b) for a, b in team.edges)
-            last = name if team.last == after else team.last
-            return Team((*team.nodes, made), (*edges, (str(after), name)), team.first, last)
+            return team.followed(str(after), node_of(name, data.get("node")))
         case "delete":
-            around = [(a, b) for a in team.before(name) for b in team.after(name)]
-            kept = tuple(e for e in team.edges if name not in e)
-            first = tuple(dict.fromkeys(f for n in team.first for f in (team.after(name) if n == name else [n])))
-            last = team.last if team.last != name else (team.before(name) or [""])[-1]
-            nodes = tuple(n for n in team.nodes if n.name != name)
-            return Team(nodes, (*kept, *(e for e in around if e not in kept)), first, last)
+            return team.without(name)
     raise TeamError(f"no operation {op}; there are add, delete and rewrite")
 
 

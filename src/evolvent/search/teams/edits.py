@@ -124,33 +124,21 @@ def _rewired(team: Team, node: Node, edit: Edit, rng: np.random.Generator) -> Te
         case "no longer to":
             return replace(team, edges=tuple(e for e in edges if e != (name, edit.what)))
         case "after":
-            return _followed(team, node, Node(fresh(team, name), "small", (edit.what,), (), node.output, node.tools))
+            return team.followed(name, Node(fresh(team, name), "small", (edit.what,), (), node.output, node.tools))
         case "split":
             if len(node.steps) < 2:
                 raise TeamError("there is nothing to split")
             cut = int(rng.integers(1, len(node.steps)))
             second = replace(node, name=fresh(team, name), steps=node.steps[cut:])
-            return _followed(team.changed(replace(node, steps=node.steps[:cut])), node, second)
+            return team.changed(replace(node, steps=node.steps[:cut])).followed(name, second)
         case "copy":
             other = replace(node, name=fresh(team, name))
             new = [(other.name if a == name else a, other.name if b == name else b) for a, b in edges if name in (a, b)]
             first = (*team.first, other.name) if name in team.first else team.first
             return replace(team, nodes=(*team.nodes, other), edges=(*edges, *new), first=first)
         case "remove":
-            around = [(a, b) for a in team.before(name) for b in team.after(name)]
-            kept = tuple(e for e in edges if name not in e)
-            first = tuple(dict.fromkeys(f for n in team.first for f in (team.after(name) if n == name else [n])))
-            last = team.last if team.last != name else (team.before(name) or [""])[-1]
-            nodes = tuple(n for n in team.nodes if n.name != name)
-            return Team(nodes, (*kept, *(e for e in around if e not in kept)), first, last)
+            return team.without(name)
     raise TeamError(f"no edit of a topology: {edit.op}")
-
-
-def _followed(team: Team, node: Node, second: Node) -> Team:
-    """With a second node between a node and those after it."""
-    edges = tuple((second.name if a == node.name else a, b) for a, b in team.edges)
-    last = second.name if team.last == node.name else team.last
-    return Team((*team.nodes, second), (*edges, (node.name, second.name)), team.first, last)
 
 
 def fresh(team: Team, name: str) -> str:

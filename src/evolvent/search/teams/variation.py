@@ -15,7 +15,7 @@ from evolvent.core.role import Role
 from evolvent.core.step import Step
 from evolvent.search.archive import archive_of
 from evolvent.search.candidate import Candidate
-from evolvent.search.loop import given, written
+from evolvent.search.loop import begin_groups, written
 from evolvent.search.teams.crossing import crossed
 from evolvent.search.teams.edits import COMPONENTS, Edit, applied, cheaper, drawn, possible
 from evolvent.search.teams.evolve import CROSS, TASK
@@ -68,15 +68,12 @@ class EditTeams:
 
     def __call__(self, requests: Sequence[Request], s: Step) -> list[Group]:
         """A group for each request; what it resumes, or the seed, as it is."""
-        archive, groups = archive_of(s.role), []
+        archive = archive_of(s.role)
+        groups, unwritten = begin_groups(requests, s)
         seen = {c.text for c in archive.history}
         made_of: list[Trajectory] = []
         tried = dropped = 0
-        for place, request in enumerate(requests):
-            made = given(request, place, s)
-            groups.append(Group(request.problem, made))
-            if made:
-                continue
+        for place, request, group in unwritten:
             parents = archive.named(request)
             for i, uid in enumerate(identifiers(request.n, s.role.seed, *s.path, s.round, place)):
                 rng, text, operator = s.rng("vary", place, i), parents[0].text, "none"
@@ -94,7 +91,7 @@ class EditTeams:
                 seen.add(text)
                 child = written(uid, request, text, operator)
                 child.info["notes"] = {TASK: request.problem.data.get(TASK), **notes}
-                made.append(child)
+                group.trajectories.append(child)
                 made_of.append(child)
         if made_of:
             notes_of = [t.info["notes"] for t in made_of]

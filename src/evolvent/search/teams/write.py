@@ -14,7 +14,7 @@ from evolvent.core.step import Step
 from evolvent.search.archive import archive_of
 from evolvent.search.asking import Prompts, answers, prompted
 from evolvent.search.candidate import Candidate
-from evolvent.search.loop import given
+from evolvent.search.loop import begin_groups
 from evolvent.search.teams.edits import difference
 from evolvent.search.teams.evolve import CROSS, TASK
 from evolvent.search.teams.experience import experience_of
@@ -48,11 +48,10 @@ class WriteTeams:
 
     def __call__(self, requests: Sequence[Request], s: Step) -> list[Group]:
         """A group for each request; what it resumes, or the seed, as it is."""
-        archive, groups, jobs = archive_of(s.role), [], list[_Job]()
-        for place, request in enumerate(requests):
-            groups.append(Group(request.problem, given(request, place, s)))
-            if not groups[-1].trajectories:
-                jobs += [_Job(groups[-1], request, archive.named(request)) for _ in range(request.n)]
+        archive, jobs = archive_of(s.role), list[_Job]()
+        groups, unwritten = begin_groups(requests, s)
+        for _, request, group in unwritten:
+            jobs += [_Job(group, request, archive.named(request)) for _ in range(request.n)]
         asked = wrong = 0
         for attempt in range(self.attempts):
             todo = [job for job in jobs if job.answer is None or job.error]

@@ -7,6 +7,7 @@ which the scripted player passes over.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 LINES = 20  # of guidance that a player reads; what follows is left out
@@ -65,10 +66,7 @@ def needs_lines(notes: Notes) -> list[str]:
 
 def vain_lines(notes: Notes) -> list[str]:
     """What is of no use; a line for each room."""
-    rooms: dict[str, list[str]] = {}
-    for room, command in notes.vain:
-        rooms.setdefault(room, []).append(command)
-    return [f"It is no use in {room} to {', '.join(found)}." for room, found in rooms.items()]
+    return [f"It is no use in {room} to {', '.join(found)}." for room, found in _by_room(notes.vain).items()]
 
 
 def points_lines(notes: Notes) -> list[str]:
@@ -79,10 +77,15 @@ def points_lines(notes: Notes) -> list[str]:
 
 def untried_lines(notes: Notes) -> list[str]:
     """Ways that nobody took; a line for each room."""
+    return [f"Not tried in {room}: {', '.join(found)}." for room, found in _by_room(notes.untried).items()]
+
+
+def _by_room(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """What belongs to each room, in order."""
     rooms: dict[str, list[str]] = {}
-    for room, way in notes.untried:
-        rooms.setdefault(room, []).append(way)
-    return [f"Not tried in {room}: {', '.join(found)}." for room, found in rooms.items()]
+    for room, what in pairs:
+        rooms.setdefault(room, []).append(what)
+    return rooms
 
 
 def empty_lines(notes: Notes) -> list[str]:

@@ -80,6 +80,21 @@ class Team:
         """With another node of the same name."""
         return replace(self, nodes=tuple(node if n.name == node.name else n for n in self.nodes))
 
+    def without(self, name: str) -> Team:
+        """Without a node; those before it hand over to those after it."""
+        around = [(a, b) for a in self.before(name) for b in self.after(name)]
+        kept = tuple(e for e in self.edges if name not in e)
+        first = tuple(dict.fromkeys(f for n in self.first for f in (self.after(name) if n == name else [n])))
+        last = self.last if self.last != name else (self.before(name) or [""])[-1]
+        nodes = tuple(n for n in self.nodes if n.name != name)
+        return Team(nodes, (*kept, *(e for e in around if e not in kept)), first, last)
+
+    def followed(self, name: str, node: Node) -> Team:
+        """With a new node between a node and those after it."""
+        edges = tuple((node.name if a == name else a, b) for a, b in self.edges)
+        last = node.name if self.last == name else self.last
+        return Team((*self.nodes, node), (*edges, (name, node.name)), self.first, last)
+
     def levels(self) -> list[list[str]]:
         """Nodes that can run at once, the first ones first."""
         depth: dict[str, int] = {}
