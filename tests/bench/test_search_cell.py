@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.loopback import Scripted, chat_reply
 
 from evolvent.bench.search_cell import SearchCell, Tally, means, run_search
 from evolvent.core.errors import UserError
@@ -157,3 +158,16 @@ def test_the_key_knows_everything_but_the_arms_name() -> None:
     assert plain.key("code") not in keys
     assert plain.key("other code") != plain.key("code")
     assert dataclasses.replace(plain, arm="ours").key("code") == plain.key("code")
+
+
+def test_a_search_that_is_stuck_ends_with_what_it_has(task: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its seed program is evaluated; the model then never writes another."""
+    monkeypatch.setattr("evolvent.search.archive.PATIENCE", 5)
+    with Scripted(lambda a: a.say(chat_reply("I would rather not."))) as server:
+        settings = {"propose.children": "2", "rollout.write.attempts": "1"}
+        found = run_search(SearchCell("a", "random-search", task, f"{server.url}#m", 0, "9 evaluations", settings))
+    assert "none of the last 6 candidates could be evaluated" in found["stuck"]
+    assert found["spent"]["verifier_calls"] == 1
+    assert found["rescored"]["value"] == found["curve"][-1]["best"] == -8.0
+    assert found["curve"][-1]["candidates"] == 7
+    assert found["curve"][-1]["valid"] == pytest.approx(1 / 7)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -17,9 +17,11 @@ import numpy as np
 
 from evolvent.core.errors import UserError
 from evolvent.core.ledger import Budget
+from evolvent.core.loop import System
+from evolvent.core.step import Step
 from evolvent.run.assemble import assemble
 from evolvent.run.spec import RunSpec
-from evolvent.search.archive import archive_of
+from evolvent.search.archive import Stuck, archive_of
 from evolvent.search.candidate import Candidate
 from evolvent.search.loop import programs_of
 from evolvent.search.rescore import REPEATS, TOP, believe, form_of
@@ -130,7 +132,7 @@ def run_search(cell: SearchCell) -> dict[str, Any]:
     and the best evaluated anew (`search.rescore`).
 
     Deterministic but for the entries under `seconds`, where budget and evaluator are. The threads are the caller's to
-    set. `UserError` where nothing is valid, or the budget is in a unit that the search never spends.
+    set. `stuck` is there only of a search that ended before its budget, and says why. `UserError` where nothing is valid, or the budget is in a unit that the search never spends.
     """
     begun, budget = time.perf_counter(), Budget.parse(cell.budget)
     spec = RunSpec(
@@ -140,8 +142,9 @@ def run_search(cell: SearchCell) -> dict[str, Any]:
     system, role = assembled.system, assembled.main_role
     archive, task, ledger = archive_of(role), programs_of(role), system.ledger
     tally, metrics, before = Tally(), list[Mapping[str, float]](), (0.0, 0.0)
+    stuck: dict[str, str] = {}
     try:
-        for steps in system.run(budget):
+        for steps in steps_of(system, budget, stuck):
             metrics.append({k: v for s in steps for k, v in s.metrics.items() if not k.startswith("seconds/")})
             after = ledger.of(budget.unit), ledger.of("verifier_calls")
             if system.t >= IDLE and not after[0]:
@@ -151,6 +154,7 @@ def run_search(cell: SearchCell) -> dict[str, Any]:
                 tally.revise(archive.history[:known], after)
             tally.add(archive.history[known:], before, after)
             before = after
+        tally.add(archive.history[len(tally.candidates) :], before, before)  # of a step that ended in `Stuck`
         count = tally.within(budget.amount) if tally.candidates else 0
         rescored = believe(role, tally.candidates[:count], cell.top, cell.repeats)
         if rescored is None:
@@ -168,7 +172,17 @@ def run_search(cell: SearchCell) -> dict[str, Any]:
         "spent": dict(ledger.spent["method"]),
         "errors": dict(system.errors),
         "seconds": {"cell": time.perf_counter() - begun},
+        **stuck,
     }
+
+
+def steps_of(system: System, budget: Budget, stuck: dict[str, str]) -> Iterator[list[Step]]:
+    """The steps of a search. One that makes nothing new any more has ended before its budget, which `stuck` says: that
+    is a result of its rules, and no error."""
+    try:
+        yield from system.run(budget)
+    except Stuck as reason:
+        stuck["stuck"] = str(reason)
 
 
 def means(metrics: Sequence[Mapping[str, float]]) -> dict[str, float]:

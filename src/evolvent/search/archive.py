@@ -25,6 +25,10 @@ UNTRIED = ("unusable", "lazy", "scope")  # how candidates end that are not evalu
 PATIENCE = 200  # of these in a row, after which the search stops
 
 
+class Stuck(TooManyErrors):
+    """A search that makes nothing any more that could be evaluated; what it has found until then stands."""
+
+
 @dataclass
 class Archive:
     """Keeps every candidate that was evaluated; `admit` says which of them may be parents.
@@ -103,14 +107,15 @@ class Archive:
         return []
 
     def _look(self, new: list[Candidate]) -> None:
-        """`TooManyErrors` where nothing has been evaluated for long: a budget of evaluations would last for ever."""
+        """`Stuck` where nothing has been evaluated for long: a budget of evaluations would last for ever."""
         for c in new:
             self.untried = self.untried + 1 if c.evaluation.status in UNTRIED else 0
         if self.untried >= PATIENCE:
             last = new[-1].evaluation
-            raise TooManyErrors(
+            raise Stuck(
                 f"none of the last {self.untried} candidates could be evaluated (the latest is {last.status}: "
-                f"{last.feedback.strip() or 'no reason given'}); take another model, or prompts of your own"
+                f"{last.feedback.strip() or 'no reason given'}); take another model, prompts of your own, or, where "
+                "rules vary programs, another seed or more components"
             )
 
     def revise(self, uid: int, evaluation: Evaluation) -> None:
