@@ -132,7 +132,8 @@ def run_search(cell: SearchCell) -> dict[str, Any]:
     and the best evaluated anew (`search.rescore`).
 
     Deterministic but for the entries under `seconds`, where budget and evaluator are. The threads are the caller's to
-    set. `stuck` is there only of a search that ended before its budget, and says why. `UserError` where nothing is valid, or the budget is in a unit that the search never spends.
+    set. `stuck` is there only of a search that ended before its budget, and says why. `UserError` where nothing is
+    valid, or the budget is in a unit that the search never spends.
     """
     begun, budget = time.perf_counter(), Budget.parse(cell.budget)
     spec = RunSpec(

@@ -52,7 +52,7 @@ class Prompts:
 def templates(folder: str) -> jinja2.Environment:
     """The prompts of a folder, and those of the package behind them; a file that is changed is read again."""
     if folder and not Path(folder).is_dir():
-        raise UserError(f"rollout.prompts: there is no folder {folder}; make it, or leave it out")
+        raise UserError(f"prompts: there is no folder {folder}; make it, or leave the setting out")
     return jinja2.Environment(
         loader=jinja2.FileSystemLoader([*([folder] if folder else []), PROMPTS]),
         undefined=jinja2.StrictUndefined,

@@ -153,6 +153,7 @@ def test_the_schedule(sandboxed: str) -> None:
         ({"propose__questions": 41}, "from 1 to 40"),
         ({"rollout__mutate__take": 1.5}, "from 0 to 1"),
         ({"rollout__mutate__changes": 0}, "at least 1"),
+        ({"propose__rating__k": 16.0}, "propose.rating.k is 16 and keep.final.k 32"),
     ],
 )
 def test_settings_that_cannot_be(sandboxed: str, settings: dict[str, Any], said: str) -> None:

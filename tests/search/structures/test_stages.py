@@ -135,7 +135,9 @@ def test_a_model_goes_through_the_stages_and_fills_in(tmp_path: Path) -> None:
         }
         a.say(chat_reply(texts[kind]))
 
-    settings = {"propose.refinements": "2", "propose.examples": "2"}
+    (tmp_path / "structures").mkdir()
+    (tmp_path / "structures/solve.md").write_text("Solve the problem in verse: {{ structure }}")
+    settings = {"propose.refinements": "2", "propose.examples": "2", "judge.prompts": str(tmp_path)}
     with Scripted(model) as server:
         spec = RunSpec("auto-evolve", "program:structures:problems=1", f"{server.url}#m", "2 steps", 1, settings)
         result = begin(spec, tmp_path / "runs", logs=("jsonl",), final=False)
@@ -144,6 +146,7 @@ def test_a_model_goes_through_the_stages_and_fills_in(tmp_path: Path) -> None:
     assert "Look at the signs." in shown[13][1]
     assert '"one": "first"' in shown[14][1]
     assert '"one": "better 0"' in shown[15][1]
+    assert "in verse" in shown[16][1]
     assert '"one": "better 0"' in shown[16][1]  # what could not be used left what was there
     *_, last = result.view.candidates.values()
     assert [s["one"] for s in last["notes"]["stages"]] == ["first", "better 0", "better 0"]

@@ -22,7 +22,16 @@ from evolvent.search.asking import Prompts
 from evolvent.search.candidate import Candidate
 from evolvent.search.contests.entrants import challengers, incumbents
 from evolvent.search.contests.failures import read_failures
-from evolvent.search.contests.ratings import CONTEST, Contest, Rating, best_contest, contests_of, elo, leader
+from evolvent.search.contests.ratings import (
+    CONTEST,
+    Contest,
+    Rating,
+    best_contest,
+    contests_of,
+    elo,
+    leader,
+    settings_of,
+)
 from evolvent.search.loop import again
 from evolvent.tasks.evaluation import INSTANCE, Evaluation
 from evolvent.tasks.worlds.sql.world import Sql, grouped, sql_of
@@ -81,6 +90,13 @@ class Iterations:
                 f"propose.databases goes from 1 to {len(there)} and propose.questions from 1 to {least} "
                 f"in {task.name}, got {self.databases} and {self.questions}"
             )
+        mine, last = settings_of(self.rating), settings_of(archive_of(role).final)
+        for name in mine.keys() & last.keys():
+            if mine[name] != last[name]:
+                raise UserError(
+                    f"propose.rating.{name} is {mine[name]:g} and keep.final.{name} {last[name]:g}: who wins would "
+                    "not be who leads; set both alike"
+                )
 
     def check(self, system: object) -> None:
         """Numbers in range, prompts that can be read."""

@@ -8,7 +8,9 @@ are rules for parents and for the best in the end as well.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -95,6 +97,12 @@ def best_single(history: Sequence[Candidate]) -> Candidate | None:
 def naive(history: Sequence[Candidate]) -> Candidate | None:
     """Final rule: the seed program, whatever was found since; for comparisons."""
     return history[0] if history and history[0].valid else None
+
+
+def settings_of(rule: Callable[..., Any]) -> dict[str, float]:
+    """What a rule was given for `start` and `k`, or their defaults; nothing for a rule without them."""
+    own = inspect.signature(rule).parameters
+    return {name: own[name].default for name in ("start", "k") if name in own}
 
 
 def elo_parent(pool: Pool, rng: np.random.Generator, *, best: int = 1, start: float = START, k: float = K) -> Candidate:

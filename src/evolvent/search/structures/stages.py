@@ -200,14 +200,19 @@ def structure_in(text: str) -> dict[str, str] | None:
 class Solved(Evaluate):
     """Judge: as `Evaluate`; with a model it fills the structures in, one call for each problem.
 
+    prompts  folder with a prompt of your own: `structures/solve`
+
     Metric `solved`: share of problems of the step's task that the structure handed in answers rightly.
     """
+
+    prompts: str = ""
 
     def setup(self, role: Role) -> None:
         """A task of structures, which gets to know who solves."""
         task = structures_task(role)
+        Prompts(self.prompts).check(["structures/solve"])
         if not isinstance(role.policy, AbsentPolicy):
-            task.solve = FilledIn(role)
+            task.solve = FilledIn(role, self.prompts)
         super().setup(role)
 
     def __call__(self, groups: Sequence[Group], s: Step) -> None:
@@ -222,12 +227,12 @@ class Solved(Evaluate):
 class FilledIn:
     """A role's model fills a structure in for each question; what follows `Answer:` in the last such line counts."""
 
-    def __init__(self, role: Role) -> None:
-        self.role = role
+    def __init__(self, role: Role, prompts: str = "") -> None:
+        self.role, self.prompts = role, prompts
 
     def __call__(self, structure: Mapping[str, str], questions: Sequence[str]) -> list[str | None]:
         """An answer to each question, None where there is none. `VerifierError` where a call was lost."""
-        text = Prompts().render("structures/solve", structure=json.dumps(structure, indent=2))
+        text = Prompts(self.prompts).render("structures/solve", structure=json.dumps(structure, indent=2))
         label = "solve/" + key_of("solve", [dict(structure), list(questions)])
         s = Step(0, self.role, [self.role.policy_actor()], label=label)
         found: list[str | None] = []
