@@ -175,3 +175,17 @@ def test_a_configuration_is_a_cell_without_its_seed_and_seed_model() -> None:
     assert configuration(cell(0, "tiny-0")) == configuration(cell(5, "tiny-1"))
     assert configuration(cell(0, "tiny-0")) != configuration(cell(0, "small-0"))
     assert configuration(cell(0, "tiny-0")) != configuration(cell(0, "tiny-0", rate=1.0))
+
+
+def test_seeds_that_begin_with_other_seed_models_are_one_configuration(
+    code: Code, evidence: Evidence, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    better = claim("better", up("test.sampled", 0.02, "grpo"), task="arith:1x1", budget="5 steps", model="tiny")
+    grpo = all_recipes()["grpo"]
+    recipe = Recipe("mine", grpo, (), family=grpo.family, file=grpo.file, outcome=better)
+    monkeypatch.setitem(REGISTRY, "mine", recipe)
+    Study(recipe, evidence).measure()
+    assert len({row["rests_on"] for row in evidence.cells("mine").values()}) == 4
+    code.version, code.ran = "2", []
+    assert Carry(recipe, evidence).measure()["taken_over"] == 14
+    assert [c.seed for c in code.ran] == [3, 3]

@@ -20,6 +20,7 @@ from evolvent.bench.pool import AnyCell, run_cells
 
 Row = dict[str, Any]
 Group = list[tuple[AnyCell, Row]]  # cells of one configuration, each with its result on earlier code
+CODE = len(combined({}))  # characters of what a cell rests on that are of its code; the rest is of its model's weights
 TIMES = {"seconds", "verifier_seconds"}  # of the ledger; the clock never repeats
 
 
@@ -33,7 +34,7 @@ class Carry(Study):
         for cell in cells:
             old = before.get(wanted(asdict(cell)))
             if old and self.key(cell) not in self.results and self.same_weights(cell, old):
-                group = groups.setdefault((configuration(cell), old["rests_on"]), [])
+                group = groups.setdefault((configuration(cell), old["rests_on"][:CODE]), [])
                 if all(old is not row for _, row in group):  # two arms may ask for the same cell
                     group.append((cell, old))
         quickest = {self.key(one): group for group in groups.values() for one in [min(group, key=_seconds)[0]]}
@@ -44,8 +45,7 @@ class Carry(Study):
 
     def same_weights(self, cell: AnyCell, old: Row) -> bool:
         """Whether the model is the one that the cell was measured with."""
-        code = len(combined({}))
-        return bool(old["rests_on"][code:] == self.rests_on(cell)[code:])
+        return bool(old["rests_on"][CODE:] == self.rests_on(cell)[CODE:])
 
     def take_over(self, group: Group, cell: AnyCell, result: Row) -> None:
         """Compare the cell that was run again; the others of its configuration follow if nothing has changed."""
