@@ -110,7 +110,7 @@ def test_an_agent_changes_itself_by_its_own_means(sandboxed: str) -> None:
 
 def test_without_self_improvement_the_first_agent_does_the_changing(sandboxed: str) -> None:
     made, _ = modified(MARKING, **{"rollout.mutate.editor": "fixed"})
-    assert "BY = 'CHILD'" not in made.info["program"]
+    assert "\nBY = 'CHILD'" not in made.info["program"]
     assert made.info["program"] not in (MARKING, SEED)
     assert not made.info["operator"].startswith("self: a mark")
 

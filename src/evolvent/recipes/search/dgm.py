@@ -9,7 +9,7 @@ the change; without one the agent's own code does that, with a library of compon
 `--set propose.parent=latest` without open-ended exploration.
 """
 
-from evolvent.core.claim import claim, up
+from evolvent.core.claim import claim, down, up
 from evolvent.core.recipe import put, recipe
 from evolvent.recipes.search.random_search import random_search
 from evolvent.search.admission import keep_all
@@ -18,7 +18,8 @@ from evolvent.search.parents import novel_sigmoid
 from evolvent.search.selfmodify import SelfModify
 from evolvent.search.stages import second_best
 
-TASK = "program:repair:30"
+HERE = {"task": "program:repair:30", "budget": "500 evaluations", "model": "none"}
+STAGED = {"judge.promote.least": 0.2}  # the first agent solves one of the first ten: 0.4 is far for this budget
 LATEST = {"recipe": "dgm", "propose.parent": "evolvent.search.parents:latest"}
 
 dgm = recipe(
@@ -33,24 +34,22 @@ dgm = recipe(
     title="Darwin Gödel Machine: Open-Ended Evolution of Self-Improving Agents",
     paper="arXiv 2505.22954",
     mechanism=claim(
-        "An archive of stepping stones keeps the search open: fewer agents are ones that were there already than in a "
+        "The archive keeps what has worked: fewer of its agents are better than those that are built upon than in a "
         "chain that always extends the latest one.",
-        up("share.distinct", 0.2, "latest"),
-        task=TASK,
-        budget="300 evaluations",
-        model="none",
+        down("train.parent_rank", 0.1, "latest"),
         arms={"latest": LATEST},
+        common=STAGED,
+        **HERE,
     ),
     outcome=claim(
         "It ends with a better agent than a chain that always extends the latest one, and than a modifier that never "
         "changes.",
         up("final.rescored", 0.03, "latest", "fixed"),
-        task=TASK,
-        budget="300 evaluations",
-        model="none",
         arms={
             "latest": LATEST,
             "fixed": {"recipe": "dgm", "rollout.mutate.editor": "evolvent.search.selfmodify:fixed"},
         },
+        common=STAGED,
+        **HERE,
     ),
 )
