@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,11 @@ import pytest
 
 from evolvent.bench import carry as page
 from evolvent.bench import claims
-from evolvent.bench.carry import Carry, configuration, differences
+from evolvent.bench.carry import Carry, configuration, differences, typical
 from evolvent.bench.cell import Cell
 from evolvent.bench.claims import Study, stale
 from evolvent.bench.evidence import Evidence
+from evolvent.cli.main import main
 from evolvent.core.claim import claim, up
 from evolvent.core.recipe import REGISTRY, Recipe
 from evolvent.recipes import all_recipes
@@ -89,7 +90,7 @@ def test_what_comes_out_the_same_is_taken_over(code: Code, recipe: Recipe, evide
     code.version, code.ran = "2", []
     assert stale(evidence) == {"mine": ["evolvent.some.module"]}
     after = Carry(recipe, evidence).measure()
-    assert [(c.arm, c.seed) for c in code.ran] == [("ours", 3), ("grpo", 3)]  # the quickest of each
+    assert [(c.arm, c.seed) for c in code.ran] == [("ours", 4), ("grpo", 4)]  # the middle one of each by seconds
     assert (before["taken_over"], after["taken_over"]) == (0, 14)
     assert after["claims"][0]["components"] == before["claims"][0]["components"]
     assert stale(evidence) == {}
@@ -106,8 +107,8 @@ def test_each_row_says_on_which_code_it_was_measured(code: Code, recipe: Recipe,
         code.version = version
         Carry(recipe, evidence).measure()
     last = {r["cell"]["seed"]: r for r in evidence.cells("mine").values() if r["cell"]["arm"] == "ours"}
-    assert "measured" not in last[3]
-    for seed in (0, 1, 2, 4, 5, 6, 7):
+    [again] = [seed for seed, row in last.items() if "measured" not in row]
+    for seed in set(range(8)) - {4, again}:  # 4 was run again first
         assert last[seed]["measured"] == {"key": first[seed]["key"], "rests_on": first[seed]["rests_on"]}
         assert last[seed]["key"] != first[seed]["key"]
         assert last[seed]["curve"] == first[seed]["curve"]
@@ -118,9 +119,9 @@ def test_an_arm_that_does_something_else_is_measured_anew(code: Code, recipe: Re
     code.version, code.ran, code.shift["grpo"] = "2", [], 0.03
     said: list[str] = []
     after = Carry(recipe, evidence, say=said.append).measure()
-    assert sorted((c.arm, c.seed) for c in code.ran) == [*(("grpo", i) for i in range(8)), ("ours", 3)]
+    assert sorted((c.arm, c.seed) for c in code.ran) == [*(("grpo", i) for i in range(8)), ("ours", 4)]
     assert after["claims"][0]["components"][0]["baselines"]["grpo"] == [0.53] * 8
-    assert any("grpo (grpo), seed 3: curve came out otherwise; 8 cells are measured anew" in line for line in said)
+    assert any("grpo (grpo), seed 4: curve came out otherwise; 8 cells are measured anew" in line for line in said)
 
 
 def test_other_weights_are_never_the_same(code: Code, recipe: Recipe, evidence: Evidence, tmp_path: Path) -> None:
@@ -172,9 +173,9 @@ def test_a_configuration_is_a_cell_without_its_seed_and_seed_model() -> None:
     def cell(seed: int, model: str, **settings: Any) -> Cell:
         return Cell("ours", "grpo", "arith:1x1", model, seed, "5 steps", settings)
 
-    assert configuration(cell(0, "tiny-0")) == configuration(cell(5, "tiny-1"))
-    assert configuration(cell(0, "tiny-0")) != configuration(cell(0, "small-0"))
-    assert configuration(cell(0, "tiny-0")) != configuration(cell(0, "tiny-0", rate=1.0))
+    assert configuration(asdict(cell(0, "tiny-0"))) == configuration(asdict(cell(5, "tiny-1")))
+    assert configuration(asdict(cell(0, "tiny-0"))) != configuration(asdict(cell(0, "small-0")))
+    assert configuration(asdict(cell(0, "tiny-0"))) != configuration(asdict(cell(0, "tiny-0", rate=1.0)))
 
 
 def test_seeds_that_begin_with_other_seed_models_are_one_configuration(
@@ -188,4 +189,68 @@ def test_seeds_that_begin_with_other_seed_models_are_one_configuration(
     assert len({row["rests_on"] for row in evidence.cells("mine").values()}) == 4
     code.version, code.ran = "2", []
     assert Carry(recipe, evidence).measure()["taken_over"] == 14
-    assert [c.seed for c in code.ran] == [3, 3]
+    assert len(code.ran) == 2
+
+
+def test_what_was_refuted_stays_so(code: Code, recipe: Recipe, evidence: Evidence) -> None:
+    """Also after the study was killed, and where the cell that would be run again is another one."""
+    Study(recipe, evidence).measure()
+    code.version, code.ran, code.shift["grpo"] = "2", [], 0.03
+    before, begun = code.run, iter(range(4))
+
+    def killed(cells: Sequence[Cell], jobs: int, say: object = None) -> Iterator[tuple[Cell, dict[str, Any]]]:
+        for one in before(cells, jobs, say):
+            if next(begun, None) is None:
+                raise KeyboardInterrupt
+            yield one
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(claims, "run_cells", killed)
+        patch.setattr(page, "run_cells", killed)
+        with pytest.raises(KeyboardInterrupt):
+            Carry(recipe, evidence).measure()
+    code.shift["grpo"] = 0.0  # as if the other seeds were not touched by what has changed
+    Carry(recipe, evidence).measure()
+    rows = [r for r in evidence.cells("mine").values() if r["cell"]["arm"] == "grpo" and "measured" in r]
+    assert not rows
+
+
+def test_cells_count_once_however_often_they_are_taken_over(code: Code, recipe: Recipe, evidence: Evidence) -> None:
+    Study(recipe, evidence).measure()
+    for version in ("2", "3", "4"):
+        code.version = version
+        data = Carry(recipe, evidence).measure()
+        assert (data["spent"]["cells"], data["taken_over"]) == (16, 14)
+
+
+def test_who_ended_early_vouches_for_nobody(code: Code, recipe: Recipe, evidence: Evidence) -> None:
+    cells = [Cell("ours", "mine", "arith:1x1", "m", seed, "5 steps") for seed in range(3)]
+    rows = [{"seconds": {"cell": 5.0}}, {"seconds": {"cell": 9.0}, "stuck": "so"}, {"seconds": {"cell": 7.0}}]
+    assert typical(list(zip(cells, rows, strict=True))).seed == 2
+    assert typical([(cells[1], rows[1])]).seed == 1
+
+
+def test_without_names_only_changed_code_is_taken_over(
+    code: Code, recipe: Recipe, evidence: Evidence, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Study(recipe, evidence).measure()
+    folder = str(evidence.root)
+
+    def call(*words: str) -> int:
+        with pytest.raises(SystemExit) as ended:
+            main(["claims", "--carry", "--evidence", folder, *words])
+        return int(ended.value.code or 0)
+
+    assert call() == 0
+    assert "there is nothing to take over" in capsys.readouterr().out
+    assert call("--register") == 2
+    assert "give one of them" in capsys.readouterr().err
+    code.version, code.ran = "2", []
+    assert call("--jobs", "1") == 0
+    assert len(code.ran) == 2
+    assert recipe.outcome is not None
+    other = replace(recipe, outcome=replace(recipe.outcome, text="in other words"))
+    monkeypatch.setitem(REGISTRY, "mine", other)
+    assert call() == 0
+    assert "mine is left out: the claims themselves" in capsys.readouterr().err
+    assert len(code.ran) == 2

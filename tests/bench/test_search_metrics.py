@@ -80,3 +80,9 @@ def test_a_winner_may_be_worth_nothing_in_the_search() -> None:
     top = [{"uid": 7, "value": 2.0, "values": [-1.0, -1.0]}]
     zero = result(rescored={"value": -0.5, "found": 0.0, "top": top})
     assert metric("final.optimism", zero) == 0.5
+
+
+def test_a_winner_that_was_never_valid_anew_still_is_the_one_that_was_found() -> None:
+    top = [{"uid": 9, "value": 0.9, "values": [None]}]
+    gone = result(rescored={"value": None, "found": 0.5, "top": top})
+    assert metric("final.optimism", gone) == 0.5 - metric("final.rescored", gone)

@@ -50,6 +50,7 @@ IMPORTED_LATE = (  # in a function, by what runs a model
     "evolvent.models.reference",
     "evolvent.recipes.tiny",
 )
+NEW_CLAIMS = "the claims themselves"
 Say = Callable[[str], None]
 
 
@@ -273,6 +274,7 @@ class Study:
                 "components": components,
                 "controls": {control: [r["curve"][0][column] for r in by_arm["ours"]]},
                 "mean_spent": spent,
+                **({"stuck": stuck} if (stuck := stuck_cells(by_arm)) else {}),
             }
         )
 
@@ -291,6 +293,12 @@ class Study:
                 if weights := model_hash(model):
                     found[f"model {model}"] = weights
         return dict(sorted(found.items()))
+
+
+def stuck_cells(by_arm: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, int]:
+    """How many cells of an arm ended before their budget because nothing new came of them; only arms that have some."""
+    counts = {arm: sum("stuck" in row for row in rows) for arm, rows in by_arm.items()}
+    return {arm: count for arm, count in counts.items() if count}
 
 
 def model_hash(model: str) -> str:
@@ -354,7 +362,7 @@ def stale(evidence: Evidence) -> dict[str, list[str]]:
         now = study.code_of_all()
         changed = [m for m in sorted({*now, *data["code"]}) if now.get(m) != data["code"].get(m)]
         if study.registration()["hash"] != data["registered"]["hash"]:
-            changed.insert(0, "the claims themselves")
+            changed.insert(0, NEW_CLAIMS)
         if changed:
             found[name] = changed
     return found

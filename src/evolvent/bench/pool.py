@@ -45,7 +45,7 @@ def run_cells(
 ) -> Iterator[tuple[AnyCell, dict[str, Any]]]:
     """Results as they finish. Results do not depend on `jobs`: every cell runs on one thread of its own process."""
     context = multiprocessing.get_context("spawn")
-    waiting, done, begun, retried = list(cells), 0, time.perf_counter(), set[str]()
+    waiting, done, begun, retried = list(cells), 0, time.perf_counter(), set[int]()
     while waiting:
         with ProcessPoolExecutor(min(jobs, len(waiting)), mp_context=context, initializer=begin_worker) as pool:
             running: dict[Future[dict[str, Any]], AnyCell] = {}
@@ -67,12 +67,11 @@ def run_cells(
             except BrokenProcessPool:
                 lost = list(running.values())
                 for cell in lost:
-                    mark = f"{cell.arm}/{cell.seed}"
-                    if mark in retried:
+                    if id(cell) in retried:
                         raise UserError(
-                            f"the process of cell {mark} died twice; is the machine out of memory?"
+                            f"the process of cell {cell.arm}/{cell.seed} died twice; is the machine out of memory?"
                         ) from None
-                    retried.add(mark)
+                    retried.add(id(cell))
                 waiting = lost + waiting
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)

@@ -59,10 +59,8 @@ def final(what: str, result: Mapping[str, Any]) -> float:
     if what == "best":
         return float(result["records"][-1][2])
     winner = result["rescored"]
-    if winner["value"] is None:
-        value, found = result["curve"][0]["best"], winner["top"][0]["value"]
-    else:
-        value, found = winner["value"], winner["found"]
+    value = result["curve"][0]["best"] if winner["value"] is None else winner["value"]
+    found = winner["top"][0]["value"] if winner["found"] is None else winner["found"]
     return float(value if what == "rescored" else found - value)
 
 

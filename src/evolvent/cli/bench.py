@@ -239,8 +239,12 @@ def claims(
         if not found and not as_json:
             click.echo("all evidence rests on the code as it is")
         return
+    if carry and register:
+        raise UserError("--register only writes claims down, and --carry measures; give one of them")
     if carry and not names:
-        names = tuple(name for name in stale(evidence) if name in known and (evidence.read(name) or {}).get("claims"))
+        names = _to_carry(evidence)
+        if not names:
+            return
     kind = Carry if carry else Study
     results: list[Any] = []
     for name in names or sorted(p.stem for p in Path(folder).glob("*.json")):
@@ -256,6 +260,21 @@ def claims(
         click.echo(f"nothing has been measured yet in {folder}; name recipes to measure")
     for data in results:
         print_claims(data)
+
+
+def _to_carry(evidence: Any) -> tuple[str, ...]:
+    """The recipes whose code has changed since they were measured; what is left out is named."""
+    from evolvent.bench.claims import NEW_CLAIMS, stale
+    from evolvent.recipes import all_recipes
+
+    found = stale(evidence)
+    names = [n for n, changed in found.items() if n in all_recipes() and NEW_CLAIMS not in changed]
+    names = [n for n in names if (evidence.read(n) or {}).get("claims")]
+    for name in sorted(set(found) - set(names)):
+        click.echo(f"{name} is left out: {found[name][0]}; name it to measure it", err=True)
+    if not names:
+        click.echo("there is nothing to take over")
+    return tuple(names)
 
 
 def print_claims(data: dict[str, Any]) -> None:

@@ -84,13 +84,10 @@ def flatten(table: dict[str, Any], above: str = "") -> dict[str, Any]:
 def use_threads(threads: int | None, model: str = "") -> int:
     """Set torch's threads: as asked for, else all cores, and one for models that several would only wait for.
 
-    Without a model in this process, torch may not be needed: where it is imported later, it takes the number from
-    its variable in the environment.
+    Nothing is set where nobody asked and there is no model in this process: torch may never be needed.
     """
-    if (model in SPECIAL or is_endpoint(model)) and "torch" not in sys.modules:
-        count = threads or min(os.cpu_count() or 1, 8)
-        os.environ["OMP_NUM_THREADS"] = str(count)
-        return count
+    if not threads and (model in SPECIAL or is_endpoint(model)) and "torch" not in sys.modules:
+        return min(os.cpu_count() or 1, 8)
     import torch
 
     from evolvent.models.load import weights_size

@@ -22,7 +22,7 @@ class _Registry(Mapping[str, Recipe]):
     """All recipes by name, in the order of their modules; imported when they are needed."""
 
     def __getitem__(self, name: str) -> Recipe:
-        if name not in REGISTRY and (module := _modules().get(name)):
+        if module := _modules().get(name):  # `UserError` where somebody else has taken the name before
             importlib.import_module(module)
         if name not in REGISTRY:
             _import_all()

@@ -42,7 +42,7 @@ def environment() -> dict[str, object]:
         "numpy": numpy.__version__,
         "system": f"{platform.system()} {platform.machine()}",
         "cores": os.cpu_count(),
-        "threads": torch.get_num_threads() if torch else int(os.environ.get("OMP_NUM_THREADS", 0)) or os.cpu_count(),
+        "threads": torch.get_num_threads() if torch else None,
     }
 
 
