@@ -254,3 +254,19 @@ def test_without_names_only_changed_code_is_taken_over(
     assert call() == 0
     assert "mine is left out: the claims themselves" in capsys.readouterr().err
     assert len(code.ran) == 2
+
+
+def test_a_result_goes_to_the_code_that_it_was_begun_on(code: Code, recipe: Recipe, evidence: Evidence) -> None:
+    """A file that is changed while cells run does not get what they bring."""
+    run = code.run
+
+    def changing(cells: Sequence[Cell], jobs: int, say: object = None) -> Iterator[tuple[Cell, dict[str, Any]]]:
+        code.version = "2"
+        yield from run(cells, jobs, say)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(claims, "run_cells", changing)
+        Study(recipe, evidence).measure()
+    code.version, code.ran = "1", []
+    Study(recipe, evidence).measure()
+    assert not code.ran

@@ -50,7 +50,7 @@ class Carry(Study):
         """Whether a cell of the configuration has come out otherwise on the code as it is, now or in an earlier try."""
         (cell, old), kind = group[0], configuration(asdict(group[0][0]))
         rows = [r for r in self.results.values() if "rests_on" in r and configuration(r["cell"]) == kind]
-        code = combined(self.code(cell))
+        code = self.rests_on(cell)[:CODE]
         new = {wanted(r["cell"]): r for r in rows if r["rests_on"][:CODE] == code and "measured" not in r}
         before = [r for r in rows if r["rests_on"][:CODE] == old["rests_on"][:CODE] and wanted(r["cell"]) in new]
         pairs = [(r, new[wanted(r["cell"])]) for r in before]

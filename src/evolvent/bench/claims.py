@@ -70,6 +70,7 @@ class Study:
                 check_claim(one)
         self.known = all_recipes()
         self.results = evidence.cells(recipe.name)
+        self.grounds: dict[str, str] = {}  # what cells rest on, by what they are
 
     def registration(self) -> dict[str, Any]:
         """The claims as data, and their hash."""
@@ -151,8 +152,12 @@ class Study:
         return cell.key(self.rests_on(cell))
 
     def rests_on(self, cell: AnyCell) -> str:
-        """Hashes of the code that a cell rests on and of its model's weights, as one text."""
-        return combined(self.code(cell)) + model_hash(cell.model)
+        """Hashes of the code that a cell rests on and of its model's weights, as one text; as they were when it was
+        first asked for, so that a file that is changed while a cell runs does not get its result."""
+        asked = cell.key("")
+        if asked not in self.grounds:
+            self.grounds[asked] = combined(self.code(cell)) + model_hash(cell.model)
+        return self.grounds[asked]
 
     def run(self, cells: Sequence[AnyCell]) -> list[dict[str, Any]]:
         """Results in order; only what is missing is run."""
