@@ -328,13 +328,13 @@ def test_a_users_recipe_and_task_are_part_of_the_key(
     rows.write_text("prompt,answer\n1+1=,2\n")
     one = Recipe("mine", all_recipes()["grpo"], (), file=str(mine), outcome=changed(plain, task="rows.csv"))
     monkeypatch.setitem(REGISTRY, "mine", one)
-    made = Study(one, Evidence(tmp_path / "evidence"))
-    cell = made.cell(made.claims["outcome"], "ours", 0, {})
-    assert cell.recipe == "mine.py:mine"
     keys = set()
     for path, text in ((mine, "x = 2\n"), (mine, "x = 3\n"), (rows, "prompt,answer\n1+1=,3\n")):
         path.write_text(text)
-        read_module.cache_clear()  # a process reads its code once
+        read_module.cache_clear()  # a process reads its code once, and a study what its cells rest on
+        made = Study(one, Evidence(tmp_path / "evidence"))
+        cell = made.cell(made.claims["outcome"], "ours", 0, {})
+        assert cell.recipe == "mine.py:mine"
         keys.add(made.key(cell))
     assert len(keys) == 3
     assert {"mine.py", "rows.csv"} <= set(made.code_of_all())
