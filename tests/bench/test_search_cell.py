@@ -161,13 +161,24 @@ def test_the_key_knows_everything_but_the_arms_name() -> None:
 
 
 def test_a_search_that_is_stuck_ends_with_what_it_has(task: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its seed program is evaluated; the model then never writes another."""
+    """Its seed program is evaluated, and one more; the model then never writes another. What came of the steps in which
+    nothing could be evaluated is no part of the result."""
+    monkeypatch.setattr("evolvent.search.archive.PATIENCE", 5)
+    replies = iter(["<<<<<<< SEARCH\n    y = 1.0\n=======\n    y = 0.0\n>>>>>>> REPLACE"])
+    with Scripted(lambda a: a.say(chat_reply(next(replies, "I would rather not.")))) as server:
+        settings = {"propose.children": "1", "rollout.write.attempts": "1"}
+        found = run_search(SearchCell("a", "random-search", task, f"{server.url}#m", 0, "9 evaluations", settings))
+    assert "none of the last 5 candidates could be evaluated" in found["stuck"]
+    assert found["spent"]["verifier_calls"] == 2
+    assert found["curve"][-1]["candidates"] == 2
+    assert found["curve"][-1]["valid"] == found["curve"][-1]["distinct"] == 1
+    assert found["rescored"]["value"] == found["curve"][-1]["best"] == -5.0
+    assert found["train"]["valid"] == found["late"]["valid"] == 1
+
+
+def test_nothing_is_found_where_nothing_could_ever_be_evaluated(task: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evolvent.search.archive.PATIENCE", 5)
     with Scripted(lambda a: a.say(chat_reply("I would rather not."))) as server:
-        settings = {"propose.children": "2", "rollout.write.attempts": "1"}
-        found = run_search(SearchCell("a", "random-search", task, f"{server.url}#m", 0, "9 evaluations", settings))
-    assert "none of the last 6 candidates could be evaluated" in found["stuck"]
-    assert found["spent"]["verifier_calls"] == 1
-    assert found["rescored"]["value"] == found["curve"][-1]["best"] == -8.0
-    assert found["curve"][-1]["candidates"] == 7
-    assert found["curve"][-1]["valid"] == pytest.approx(1 / 7)
+        cell = SearchCell("a", "random-search", task, f"{server.url}#m", 0, "9 money", {"rollout.write.attempts": "1"})
+        with pytest.raises(UserError, match="could be evaluated"):
+            run_search(cell)

@@ -73,6 +73,7 @@ def found(**rows: list[dict[str, Any]]) -> SearchComparison:
 def test_arms_are_compared_by_values_that_the_search_never_saw(capsys: pytest.CaptureFixture[str]) -> None:
     a = [run(1.0, 2.0, 3.0 + s, anew=3.0 + s) for s in range(3)]
     b = [run(1.0, 9.0, 9.0, anew=2.0 + s + 0.25 * (s == 2), same=False) for s in range(3)]
+    b[1]["stuck"] = "none of the last 200 candidates could be evaluated"
     made = found(a=a, b=b)
     first, second = made.table()
     assert first["best"] == t_interval([3.0, 4.0, 5.0])
@@ -88,6 +89,8 @@ def test_arms_are_compared_by_values_that_the_search_never_saw(capsys: pytest.Ca
     for word in ("evaluations", "CPU", "(noisy)", "difference", "The seed program has 1"):  # titles may be folded
         assert word in said
     assert "tokens" not in said
+    assert "b ended before its budget on 1 of 3 seeds" in said
+    assert "a ended" not in said
 
 
 def test_an_arm_whose_winner_fell_through_is_not_ranked() -> None:

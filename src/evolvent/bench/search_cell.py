@@ -9,16 +9,14 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from evolvent.core.errors import UserError
 from evolvent.core.ledger import Budget
-from evolvent.core.loop import System
-from evolvent.core.step import Step
 from evolvent.run.assemble import assemble
 from evolvent.run.spec import RunSpec
 from evolvent.search.archive import Stuck, archive_of
@@ -66,10 +64,25 @@ class Tally:
     evaluated further is as it was at the end of that step.
     """
 
+    before: tuple[float, float] = (0.0, 0.0)  # (spent, evaluations), when it was last told of candidates
     candidates: list[Candidate] = field(default_factory=list)
     spent: list[float] = field(default_factory=list)  # in the unit of the budget
     evaluations: list[float] = field(default_factory=list)
     verdicts: list[tuple[float, float, Candidate]] = field(default_factory=list)  # new and further ones, in order
+
+    def look(self, history: Sequence[Candidate], after: tuple[float, float], cap: float) -> None:
+        """All candidates, (spent, evaluations) after a step, and the budget: who is evaluated further beyond it is as
+        before."""
+        known = len(self.candidates)
+        if after[0] <= cap * (1 + EPSILON):
+            self.revise(history[:known], after)
+        self.add(history[known:], self.before, after)
+        self.before = after
+
+    def forget(self, kept: int) -> None:
+        """All candidates after the first so many, which were never evaluated, are as if they had not been made."""
+        for told in (self.candidates, self.spent, self.evaluations):
+            del told[kept:]
 
     def add(self, new: Sequence[Candidate], before: tuple[float, float], after: tuple[float, float]) -> None:
         """The candidates of one step, and (spent, evaluations) before and after it."""
@@ -127,13 +140,22 @@ class Tally:
         return found
 
 
+class Row(NamedTuple):
+    """A step: how many candidates there were before it, whether it evaluated any, and its metrics."""
+
+    known: int
+    evaluated: bool
+    metrics: Mapping[str, float]
+
+
 def run_search(cell: SearchCell) -> dict[str, Any]:
     """Run a cell on one thread; plain data: curve and records of best values, means of step metrics, what was spent,
     and the best evaluated anew (`search.rescore`).
 
     Deterministic but for the entries under `seconds`, where budget and evaluator are. The threads are the caller's to
-    set. `stuck` is there only of a search that ended before its budget, and says why. `UserError` where nothing is
-    valid, or the budget is in a unit that the search never spends.
+    set. `stuck` is there only of a search that ended before its budget, and says why; the candidates that nobody could
+    evaluate, after which it gave up, are left out. `UserError` where nothing is valid, or the budget is in a unit that
+    the search never spends.
     """
     begun, budget = time.perf_counter(), Budget.parse(cell.budget)
     spec = RunSpec(
@@ -142,20 +164,27 @@ def run_search(cell: SearchCell) -> dict[str, Any]:
     assembled = assemble(spec)
     system, role = assembled.system, assembled.main_role
     archive, task, ledger = archive_of(role), programs_of(role), system.ledger
-    tally, metrics, before = Tally(), list[Mapping[str, float]](), (0.0, 0.0)
-    stuck: dict[str, str] = {}
+    tally, rows, stuck = Tally(), list[Row](), ""
+
+    def spent() -> tuple[float, float]:
+        return ledger.of(budget.unit), ledger.of("verifier_calls")
+
     try:
-        for steps in steps_of(system, budget, stuck):
-            metrics.append({k: v for s in steps for k, v in s.metrics.items() if not k.startswith("seconds/")})
-            after = ledger.of(budget.unit), ledger.of("verifier_calls")
-            if system.t >= IDLE and not after[0]:
-                raise UserError(f"a budget of {budget} would never be used up by {cell.recipe}; give evaluations")
-            known = len(tally.candidates)
-            if after[0] <= budget.amount * (1 + EPSILON):  # what is looked at again beyond the budget does not count
-                tally.revise(archive.history[:known], after)
-            tally.add(archive.history[known:], before, after)
-            before = after
-        tally.add(archive.history[len(tally.candidates) :], before, before)  # of a step that ended in `Stuck`
+        try:
+            for steps in system.run(budget):
+                found = {k: v for s in steps for k, v in s.metrics.items() if not k.startswith("seconds/")}
+                rows.append(Row(len(tally.candidates), spent()[1] > tally.before[1], found))
+                if system.t >= IDLE and not spent()[0]:
+                    raise UserError(f"a budget of {budget} would never be used up by {cell.recipe}; give evaluations")
+                tally.look(archive.history, spent(), budget.amount)
+        except Stuck as reason:  # a result of its rules, and no error: what it has found until then is its result
+            if not spent()[0]:
+                raise
+            made = archive.history[: -archive.untried]
+            tally.forget(len(made))
+            tally.look(made, spent(), budget.amount)
+            rows, stuck = [r for r in rows if r.evaluated or r.known < len(made)], str(reason)
+        metrics = [r.metrics for r in rows]
         count = tally.within(budget.amount) if tally.candidates else 0
         rescored = believe(role, tally.candidates[:count], cell.top, cell.repeats)
         if rescored is None:
@@ -173,17 +202,8 @@ def run_search(cell: SearchCell) -> dict[str, Any]:
         "spent": dict(ledger.spent["method"]),
         "errors": dict(system.errors),
         "seconds": {"cell": time.perf_counter() - begun},
-        **stuck,
+        **({"stuck": stuck} if stuck else {}),
     }
-
-
-def steps_of(system: System, budget: Budget, stuck: dict[str, str]) -> Iterator[list[Step]]:
-    """The steps of a search. One that makes nothing new any more has ended before its budget, which `stuck` says: that
-    is a result of its rules, and no error."""
-    try:
-        yield from system.run(budget)
-    except Stuck as reason:
-        stuck["stuck"] = str(reason)
 
 
 def means(metrics: Sequence[Mapping[str, float]]) -> dict[str, float]:

@@ -58,6 +58,7 @@ class SearchComparison(Comparison):
                 row["p_sign_flip"] = sign_flip_p(difference) if len(difference) <= 16 else None
             row["spent"] = {u: sum(r["spent"][u] for r in rows) / len(rows) for u in rows[0]["spent"]}
             row["errors"] = sum(sum(r["errors"].values()) for r in rows)
+            row["stuck"] = sum("stuck" in r for r in rows)
             found.append(row)
         return found
 

@@ -96,6 +96,12 @@ def print_searches(result: Any) -> None:
         )
     wide().print(table)
     click.echo(f"The seed program has {rows[0]['start']:.8g}; higher is better. Nothing beyond the budget counts.")
+    for row in rows:
+        if row["stuck"]:
+            click.echo(
+                f"{row['arm']} ended before its budget on {row['stuck']} of {len(result.seeds)} seeds: "
+                "nothing new that could be evaluated came of it any more."
+            )
 
 
 def show(interval: Any) -> str:
