@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -86,3 +87,18 @@ def prompted(problem: Problem, text: str, like: Request | None = None) -> Reques
     goes with it."""
     memory, uses = (like.memory, like.uses) if like else ((), ())
     return Request(problem, 1, memory=(Message("system", text), *memory), uses=uses)
+
+
+@dataclass
+class Questions:
+    """Stands for a task of episodes where a model is asked something about them: one answer, no episode."""
+
+    name: str
+    categories: tuple[str, ...]
+    max_tokens: int = 4096
+
+
+def ask_once(prompts: Sequence[str], problem: Problem, s: Step, label: str) -> list[Trajectory]:
+    """As `ask`, of a task of episodes: one answer to each prompt, and no episode comes of it."""
+    role = dataclasses.replace(s.role, task=Questions(s.role.task.name, s.role.task.categories))  # type: ignore[arg-type]
+    return answers([prompted(problem, text) for text in prompts], s, label, role=role) if prompts else []

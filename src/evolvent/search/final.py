@@ -19,6 +19,11 @@ def highest(history: Sequence[Candidate]) -> Candidate | None:
     return max(whole, key=lambda c: c.merit, default=None)
 
 
+def latest(history: Sequence[Candidate]) -> Candidate | None:
+    """Whoever came last: of searches that go on from what they have, whatever it is worth."""
+    return history[-1] if history else None
+
+
 def surest(history: Sequence[Candidate], *, epsilon: float = 0.05) -> Candidate | None:
     """argmax of the epsilon-quantile of Beta(1 + S, 1 + F), with the successes and failures of the candidate itself
     (HGM, arXiv 2510.21614), the first of equals.

@@ -35,6 +35,14 @@ def test_images_are_moved_by_a_pixel() -> None:
         assert (found[i] == rolled).all()
 
 
+def test_writers_are_told_the_time_that_the_sandbox_gives(task: ProgramTask) -> None:
+    slow = "import numpy as np\ndef train(images, labels, rng):\n    return [sum(1 for _ in iter(int, 1))]\n"
+    found = task.evaluate([slow], [("train-0",)])[0]
+    assert found.status == "timeout"
+    assert "2 s of the processor" in found.feedback
+    assert "2 seconds of the processor" in task.world.goal
+
+
 def test_values_and_proxies_are_what_a_classifier_gets_right(task: ProgramTask) -> None:
     x, y = images()
     lesson = x[:100].reshape(100, -1).astype(int)

@@ -15,7 +15,7 @@ propose.source=fixed with propose.refinements=0; chain-of-thought: propose.sourc
 from evolvent.core.claim import claim, up
 from evolvent.core.recipe import put, recipe
 from evolvent.recipes.search.random_search import random_search
-from evolvent.search.attempts.book import latest
+from evolvent.search.final import latest
 from evolvent.search.structures.stages import Asked, ByRules, OncePerTask, Solved
 
 REASONING = {"task": "program:structures", "budget": "24 evaluations", "model": "none"}  # the seed book, and 12 tasks

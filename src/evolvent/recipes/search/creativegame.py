@@ -17,10 +17,11 @@ surface score of the text stands for the judge's, and mechanics come from a libr
 from evolvent.core.claim import claim, up
 from evolvent.core.recipe import put, recipe
 from evolvent.recipes.search.random_search import random_search
+from evolvent.search.final import latest
 from evolvent.search.games.calls import Calls
 from evolvent.search.games.judge import Proxy
 from evolvent.search.games.stages import ByRules
-from evolvent.search.games.versions import Versions, latest
+from evolvent.search.games.versions import Versions
 from evolvent.search.games.write import ByModel
 
 GAMES = {"task": "program:grid-games:8", "budget": "32 steps", "model": "none"}  # 4 generations of 8 lineages

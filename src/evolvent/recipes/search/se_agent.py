@@ -14,9 +14,10 @@ attempts (`tasks/worlds/repair/scripted.py`), and strategies are data that rules
 from evolvent.core.claim import claim, down, up
 from evolvent.core.recipe import put, recipe
 from evolvent.recipes.search.random_search import random_search
-from evolvent.search.attempts.book import Book, latest
+from evolvent.search.attempts.book import Book
 from evolvent.search.attempts.plan import Iterations
 from evolvent.search.attempts.work import Episodes, Scripted, Shown
+from evolvent.search.final import latest
 
 PATCHES = {"task": "program:patches:40", "budget": "160 evaluations", "model": "none"}
 INDEPENDENT = {"independent": {"recipe": "se-agent", "propose.plan": "base,base,base,base"}}

@@ -16,8 +16,7 @@ from evolvent.core.step import Step
 from evolvent.engine.absent import AbsentPolicy
 from evolvent.rollout.sample import Sample
 from evolvent.search.archive import archive_of
-from evolvent.search.asking import answers
-from evolvent.search.attempts.work import asked
+from evolvent.search.asking import answers, ask_once
 from evolvent.search.loop import Evaluate
 from evolvent.tasks.base import key_of
 from evolvent.tasks.worlds.text_games.notes import LINES
@@ -106,7 +105,7 @@ class Played:
         found: list[str] = []
         for i, text in enumerate(told):
             problem = Problem(key_of("advice", text), (Message("user", text),), {}, "advice", s.role.task.name)
-            [t] = asked([meta_prompt(strategy)], problem, s, f"advise-{k}-{i}")
+            [t] = ask_once([meta_prompt(strategy)], problem, s, f"advise-{k}-{i}")
             lines = "\n".join(LEARN.findall(_good(t).completion)).splitlines()
             found.append("\n".join([line for line in lines if line.strip()][:LINES]))
         return found

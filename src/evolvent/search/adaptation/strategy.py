@@ -22,8 +22,7 @@ from evolvent.core.role import Role
 from evolvent.core.step import Step
 from evolvent.search.adaptation.inner import games_of, observed
 from evolvent.search.archive import archive_of
-from evolvent.search.asking import Prompts
-from evolvent.search.attempts.work import asked
+from evolvent.search.asking import Prompts, ask_once
 from evolvent.search.loop import begin_groups, written
 from evolvent.search.minibatch import MINIBATCH
 from evolvent.tasks.worlds.text_games.adviser import examined, moments
@@ -194,7 +193,7 @@ class Reflect:
                 "adaptation/reflect", strategy=parent, run=worst, history=history(worst)[-self.longest :]
             )
             for i in range(request.n):
-                [t] = asked([text], request.problem, s, f"reflect-{s.round}-{place}-{i}")
+                [t] = ask_once([text], request.problem, s, f"reflect-{s.round}-{place}-{i}")
                 t.uses = request.uses
                 blocks = BLOCK.findall(t.completion)
                 lines = [line.strip() for line in blocks[-1].splitlines() if line.strip()] if blocks else []

@@ -66,8 +66,3 @@ def instances(candidate: Candidate) -> dict[str, float]:
     """Values by instance, in order."""
     metrics = candidate.evaluation.metrics
     return {name.removeprefix(INSTANCE): value for name, value in metrics.items() if name.startswith(INSTANCE)}
-
-
-def latest(history: Any) -> Candidate | None:
-    """The book as it is in the end: what was handed in last for every bug."""
-    return history[-1] if history else None

@@ -9,10 +9,10 @@ from evolvent.core.records import Message, Problem, Request, Trajectory
 from evolvent.core.role import Role
 from evolvent.core.step import Step
 from evolvent.engine.absent import AbsentPolicy
-from evolvent.search.asking import Prompts
+from evolvent.search.asking import Prompts, ask_once
 from evolvent.search.attempts.strategy import RULES, Toolbox
 from evolvent.search.attempts.summary import Summary, by_rule, with_words
-from evolvent.search.attempts.work import Scripted, asked, bugs_of
+from evolvent.search.attempts.work import Scripted, bugs_of
 
 FOLDER = "attempts/"  # of the prompts
 WORDS = {"revision": 200, "recombination": 250, "refinement": 200}  # the longest strategy
@@ -56,7 +56,7 @@ class Remember:
             Prompts(self.prompts).render(f"{FOLDER}summary", summary=x, trace=t.info["made"].trace)
             for x, (t, _, _) in zip(found, made, strict=True)
         ]
-        answers = asked(texts, made[0][0].problem, s, f"summary-{s.round}")
+        answers = ask_once(texts, made[0][0].problem, s, f"summary-{s.round}")
         return [x if a.error else with_words(x, a.completion) for x, a in zip(found, answers, strict=True)]
 
     def strategies(self, operator: str, pool: Sequence[Summary], count: int, problem: Problem, s: Step) -> list[str]:
@@ -70,7 +70,7 @@ class Remember:
         text = Prompts(self.prompts).render(FOLDER + operator, pool=pool, shown=shown)
         if operator == "distilled":  # read by the attempt itself
             return [text] * count
-        answers = asked([text] * count, problem, s, f"{operator}-{s.round}")
+        answers = ask_once([text] * count, problem, s, f"{operator}-{s.round}")
         return ["" if a.error else " ".join(a.completion.split()[: WORDS[operator]]) for a in answers]
 
 

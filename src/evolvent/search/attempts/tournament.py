@@ -18,9 +18,8 @@ from evolvent.core.records import Problem
 from evolvent.core.role import Role
 from evolvent.core.step import Step
 from evolvent.engine.absent import AbsentPolicy
-from evolvent.search.asking import Prompts
+from evolvent.search.asking import Prompts, ask_once
 from evolvent.search.attempts.summary import Summary
-from evolvent.search.attempts.work import asked
 
 PROMPT = "attempts/vote"
 NUMBER = re.compile(r"best\D{0,20}(\d+)", re.IGNORECASE)
@@ -98,7 +97,7 @@ class Tournament:
         if isinstance(s.role.policy, AbsentPolicy):
             return [self.noisy(pool, group, rng) for group in groups]
         texts = [Prompts(self.prompts).render(PROMPT, shown=[pool[i] for i in group]) for group in groups]
-        answers = asked([text for text in texts for _ in range(self.votes)], problem, s, f"vote-{label}")
+        answers = ask_once([text for text in texts for _ in range(self.votes)], problem, s, f"vote-{label}")
         ballots = []
         for at, group in enumerate(groups):
             mine = answers[at * self.votes : (at + 1) * self.votes]

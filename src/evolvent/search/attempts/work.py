@@ -5,7 +5,6 @@ An attempt's strategy is its request's memory: a message that goes before the bu
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import time
 from collections.abc import Sequence
@@ -14,11 +13,10 @@ from typing import Any, ClassVar
 
 from evolvent.core.errors import UserError, VerifierError
 from evolvent.core.random import identifiers
-from evolvent.core.records import Group, Problem, Request, Trajectory
+from evolvent.core.records import Group, Request
 from evolvent.core.role import Role
 from evolvent.core.step import Step
 from evolvent.rollout.sample import Sample
-from evolvent.search.asking import answers, prompted
 from evolvent.search.attempts.strategy import Toolbox
 from evolvent.search.attempts.summary import Made
 from evolvent.search.loop import written
@@ -148,21 +146,3 @@ class Shown:
         for t, visible in zip(rows, found, strict=False):
             t.info["visible"] = visible
             t.reward("value", sum(visible) / len(visible), task.name)
-
-
-@dataclass
-class Questions:
-    """Stands for the task where a model is asked something about attempts: one answer, no episode."""
-
-    name: str
-    categories: tuple[str, ...]
-    max_tokens: int = 4096
-
-
-def asked(prompts: Sequence[str], problem: Problem, s: Step, label: str) -> list[Trajectory]:
-    """A model's answer to each prompt about a bug, in their order; one that failed has an `error`.
-
-    `label` tells this asking from others of the step.
-    """
-    role = dataclasses.replace(s.role, task=Questions(s.role.task.name, s.role.task.categories))  # type: ignore[arg-type]
-    return answers([prompted(problem, text) for text in prompts], s, label, role=role) if prompts else []

@@ -12,8 +12,7 @@ from evolvent.core.records import Group, Trajectory
 from evolvent.core.role import Role
 from evolvent.core.step import Step
 from evolvent.engine.absent import AbsentPolicy
-from evolvent.search.asking import Prompts
-from evolvent.search.attempts.work import asked
+from evolvent.search.asking import Prompts, ask_once
 from evolvent.search.games import reward
 from evolvent.search.games.memory import begun
 from evolvent.search.games.plan import Realised, compared, plan_of
@@ -85,7 +84,7 @@ class Proxy:
         if isinstance(s.role.policy, AbsentPolicy):
             return surface
         texts = [Prompts(self.prompts).render("games/judge", game=t.info["program"]) for t in rows]
-        answers = asked(texts, rows[0].problem, s, f"judge-{s.round}") if rows else []
+        answers = ask_once(texts, rows[0].problem, s, f"judge-{s.round}") if rows else []
         return [
             min(10.0, max(1.0, float(m[0]))) if a.error is None and (m := NUMBER.search(a.completion)) else own
             for a, own in zip(answers, surface, strict=True)

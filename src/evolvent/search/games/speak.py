@@ -12,8 +12,7 @@ from evolvent.core.errors import UserError
 from evolvent.core.records import Trajectory
 from evolvent.core.role import Role
 from evolvent.core.step import Step
-from evolvent.search.asking import Prompts
-from evolvent.search.attempts.work import asked
+from evolvent.search.asking import Prompts, ask_once
 from evolvent.search.games.memory import RULES, Memory, overlap
 from evolvent.search.games.plan import Plan, kept, plan_of
 from evolvent.search.games.planner import forbidden, words_of
@@ -64,7 +63,7 @@ class Planning:
                 lessons=[x for _, x in memory.retrieve(lineage, words)], run=memory.run, last=last, adds=adds,
                 error=error,
             )  # fmt: skip
-            [t] = asked([text], s.role.task.draw("train", s.rng("problem")), s, f"plan-{s.round}-{attempt}")
+            [t] = ask_once([text], s.role.task.draw("train", s.rng("problem")), s, f"plan-{s.round}-{attempt}")
             try:
                 if t.error is not None:
                     break
@@ -79,7 +78,7 @@ class Planning:
             "games/reflect", plan=t.problem.data["plan"], realised=t.info["realised"], signals=t.info["signals"],
             reward=t.rewards["value"].value, issues=t.info["verdict"].issues, difference=t.info["difference"],
         )  # fmt: skip
-        [answer] = asked([text], t.problem, s, f"reflect-{number}")
+        [answer] = ask_once([text], t.problem, s, f"reflect-{number}")
         try:
             said = {} if answer.error is not None else object_of(answer.completion)
         except GameError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,11 +91,6 @@ class Versions(Archive):
 def seeds_of(task: GridGames, name: str) -> str:
     """The seed game of a lineage."""
     return read_collection(task.seed_program)[name][0]
-
-
-def latest(history: Sequence[Candidate]) -> Candidate | None:
-    """The collection as it is in the end."""
-    return history[-1] if history else None
 
 
 def versions_of(role: Role) -> Versions:

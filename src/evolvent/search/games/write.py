@@ -10,8 +10,7 @@ from evolvent.core.errors import UserError
 from evolvent.core.records import Group, Request, Trajectory
 from evolvent.core.role import Role
 from evolvent.core.step import Step
-from evolvent.search.asking import Prompts
-from evolvent.search.attempts.work import asked
+from evolvent.search.asking import Prompts, ask_once
 from evolvent.search.games.plan import plan_of
 from evolvent.search.games.speak import object_of
 from evolvent.search.games.stages import STAGES, handed
@@ -83,7 +82,7 @@ class ByModel:
             f"games/{stage}", game=text, plan=plan_of(job["plan"]), issues=issues or job["issues"],
             missing=job["missing"], language=language.__doc__,
         )  # fmt: skip
-        [t] = asked([prompt], request.problem, s, label)
+        [t] = ask_once([prompt], request.problem, s, label)
         answers.append(t)
         if t.error is not None:
             return text

@@ -20,8 +20,7 @@ from evolvent.core.role import Role
 from evolvent.core.step import Step
 from evolvent.engine.absent import AbsentPolicy
 from evolvent.search.archive import archive_of
-from evolvent.search.asking import Prompts
-from evolvent.search.attempts.work import asked
+from evolvent.search.asking import Prompts, ask_once
 from evolvent.search.loop import Evaluate, begin_groups, written
 from evolvent.search.structures import modules as rules
 from evolvent.tasks.base import key_of
@@ -167,7 +166,7 @@ class Asked:
                 f"structures/{kind}", task=data["task"], questions=questions_of(data, max(0, number - 1)), fixed=FIXED,
                 count=data["modules"], modules=modules, structure=json.dumps(stages[-1], indent=2) if stages else "",
             )  # fmt: skip
-            [answer] = asked([text], request.problem, s, f"{kind}-{s.round}-{place}-{number}")
+            [answer] = ask_once([text], request.problem, s, f"{kind}-{s.round}-{place}-{number}")
             if answer.error is not None:
                 t.error = answer.error
                 return t
@@ -238,7 +237,7 @@ class FilledIn:
         found: list[str | None] = []
         for i, question in enumerate(questions):
             one = Problem(key_of("solve", question), (Message("user", question),), {}, "solve", self.role.task.name)
-            [t] = asked([text], one, s, f"{i}")
+            [t] = ask_once([text], one, s, f"{i}")
             if t.error is not None:
                 raise VerifierError(f"solve: {t.error}")
             lines = FINAL.findall(t.completion)

@@ -23,9 +23,9 @@ from evolvent.tasks.worlds.recipe import recipe_world
 
 GOAL = """Write a recipe for a small classifier of handwritten digits in NumPy: train(images, labels, rng) returns a
 list of arrays, predict(weights, images) a label from 0 to 9 for each image. Images are [n, 8, 8], pixels from 0 to 16.
-There are 500 to learn from, half a second to do so, and at most 10,000 parameters. The value is the share of right
-labels on other images; fewer parameters are better, too. Only NumPy and the standard library's mathematics may be
-imported."""
+There are 500 to learn from, {seconds:g} seconds of the processor to do so, and at most 10,000 parameters. The value is
+the share of right labels on other images; fewer parameters are better, too. Only NumPy and the standard library's
+mathematics may be imported."""
 
 SEED = '''"""A classifier of digits: a network with one hidden layer, trained by gradient descent."""
 
@@ -181,7 +181,7 @@ def world(size: str = "") -> World:
     parts = {split: slice(ends[i], ends[i + 1]) for i, split in enumerate(SIZES)}
     return recipe_world(
         "digits",
-        GOAL,
+        GOAL.format(seconds=SECONDS),
         SEED,
         COMPONENTS,
         (x[:LEARNED], y[:LEARNED]),
