@@ -51,12 +51,14 @@ MARKS = {
     "notes": "You keep the notes",
     "recommend": "Recommend at most",
     "instruct": "Rewrite this one",
+    "novelty": "NEW or the word SAME",
 }
 ANSWERS = {
     "summary": "It moves x.",
     "notes": "Moving x helps.",
     "recommend": "Here they are:\n1. Move x on.\n2) Move y.\n- Try both.\n",
     "instruct": GOOD,
+    "novelty": "SAME, but for a number.",
 }
 
 

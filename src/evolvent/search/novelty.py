@@ -36,6 +36,6 @@ def dissimilar(program: str, archive: Archive, *, threshold: float = 0.99) -> bo
     """max similarity(program, member) < threshold (ShinkaEvolve, arXiv 2509.19349).
 
     Cosines of character n-grams are in the place of embeddings. ShinkaEvolve compares with all programs of the parent's
-    island, not with the members alone, lets pass what is at the threshold, and may ask a model about the rest.
+    island, not with the members alone, and lets pass what is at the threshold.
     """
     return all(similarity(program, c.text) < threshold for c in archive.members)

@@ -18,6 +18,7 @@ from evolvent.search.candidate import Candidate
 from evolvent.search.ensemble import Ensemble
 from evolvent.search.loop import begin_groups
 from evolvent.search.novelty import Novelty, anything
+from evolvent.search.novelty_judge import SecondLook, nobody
 from evolvent.search.variation.blocks import MARK
 from evolvent.search.variation.edits import EditError, apply, parse_diff, rewrite, within
 
@@ -32,8 +33,9 @@ class Write:
     context lays beside it (ShinkaEvolve's, arXiv 2509.19349); without anything beside it a crossover is a rewrite.
 
     An answer that cannot be used is asked for again, with what was wrong, up to `attempts` times in all. The last one
-    counts as a candidate that is not valid: it was paid for. So is a program that `novel` rejects, and the last one is
-    evaluated all the same. Metrics: `asked` (answers), `unusable` and `rejected` (shares of them).
+    counts as a candidate that is not valid: it was paid for. So is a program that `novel` rejects, unless the `judge`
+    of a second look says otherwise, and the last one is evaluated all the same. Metrics: `asked` (answers), `unusable`,
+    `rejected` and `passed` (shares of them; the last are those that passed on a second look).
 
     What a request's `memory` says follows the prompt, and is in the candidate's notes as `told`.
 
@@ -45,6 +47,7 @@ class Write:
     kinds: Mapping[str, float] = field(default_factory=lambda: {"diff": 0.6, "rewrite": 0.3, "cross": 0.1})
     attempts: int = 3
     novel: Novelty = anything
+    judge: SecondLook = nobody
     openings: int = 1
     ensemble: Any = Ensemble
     prompts: str = ""
@@ -78,7 +81,7 @@ class Write:
                 kind, model = self._kind(parents, s.rng("kind", place, i)), self.ensemble.pick(s.rng("model", place, i))
                 opening = openings[int(s.rng("opening", place, i).integers(len(openings)))]
                 jobs.append(Job(group, request, parents, kind, model, opening))
-        asked = unusable = rejected = 0
+        asked = unusable = rejected = passed = 0
         for attempt in range(self.attempts):
             unread = [job for job in jobs if job.answer is None or job.error]
             for name in dict.fromkeys(job.model for job in unread):
@@ -87,12 +90,16 @@ class Write:
                     asked += 1
                     job.take(t)
                     unusable += bool(job.error)
-                    if job.program and not job.error and not self.novel(job.program, archive):
-                        job.error, rejected = FAMILIAR, rejected + 1
+            familiar = [job for job in unread if job.program and not self.novel(job.program, archive)]
+            for job, new in zip(familiar, self._looked_at(familiar, attempt, s), strict=True):
+                job.error = "" if new else FAMILIAR
+                passed, rejected = passed + new, rejected + (not new)
         s.log("asked", asked)
         s.log("unusable", unusable / max(1, asked))
         if self.novel is not anything:
             s.log("rejected", rejected / max(1, asked))
+        if self.judge is not nobody:
+            s.log("passed", passed / max(1, asked))
         for job in jobs:
             made = job.finished()
             told = {"told": [m.content for m in job.request.memory]} if job.request.memory else {}
@@ -106,6 +113,13 @@ class Write:
         shares = np.array([self.kinds[k] for k in names], float)
         kind = names[int(rng.choice(len(names), p=shares / shares.sum()))]
         return "rewrite" if kind == "cross" and len(parents) < 2 else kind
+
+    def _looked_at(self, familiar: Sequence[Job], attempt: int, s: Step) -> list[bool]:
+        """Of programs that are like others, whether they are new after all."""
+        if not familiar:
+            return []
+        label = f"novelty-{s.round}-{attempt}"
+        return self.judge([job.program for job in familiar], familiar[0].request.problem, s, label)
 
     def _ask(self, jobs: Sequence[Job], model: str, attempt: int, s: Step) -> list[Trajectory]:
         """One answer of a model for each job, in their order."""

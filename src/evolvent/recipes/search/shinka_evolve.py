@@ -2,12 +2,13 @@
 
     parent    w = sigmoid(10 (value - median) / MAD) / (1 + children), on one of 2 islands, archive of the best 40
     change    diff 0.6, rewrite 0.3, crossover 0.1; beside the parent inspirations, the best one last
-    novelty   max similarity to the island's programs >= 0.99: varied anew, up to 3 times, before it is evaluated
+    novelty   max similarity to the island's programs >= 0.99: varied anew, up to 3 times, before it is evaluated,
+              unless a model says that it does something else after all
     choice    asymmetric UCB over models, by gain over parent and seed program; over operators where there is no model
     notes     every 10 candidates: summaries, notes, recommendations for the next prompts
 
-Cosines of character n-grams are in the place of embeddings, and no model is asked whether a similar program is new
-after all: it is rejected, as in the published code where no such model is set.
+Cosines of character n-grams are in the place of embeddings. Without a model nobody is asked whether a similar program
+is new after all: it is rejected, as in the published code where no such model is set.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from evolvent.search.choice import AsymmetricUCB
 from evolvent.search.context import inspirations
 from evolvent.search.islands import Islands, scatter
 from evolvent.search.novelty import dissimilar
+from evolvent.search.novelty_judge import NoveltyJudge
 from evolvent.search.parents import weighted
 from evolvent.search.scratchpad import Scratchpad
 
@@ -38,6 +40,7 @@ shinka_evolve = recipe(
     put("propose.parent", weighted),
     put("propose.context", inspirations),
     put("rollout.write.novel", dissimilar),
+    put("rollout.write.judge", NoveltyJudge),
     put("rollout.write.ensemble.choice", AsymmetricUCB),
     put("rollout.mutate.novel", dissimilar),
     put("rollout.mutate.choice", AsymmetricUCB),
