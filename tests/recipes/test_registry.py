@@ -109,6 +109,7 @@ NOT_ALWAYS = {
     "rollout.mutate.crossing": "only where two strategies of a category are there",
     "propose.memory.recent": "only what a model is shown",
     "learn.divergence": "learn.kl is 0",
+    "judge.opinion.metric": "only once a model has given a mark",
     "judge.tries": "only proposals that parse are tried, and the small model makes none",
     "keep.max_age": "only once the buffer is replayed",
     "keep.warmup": "only once the buffer is replayed",

@@ -14,7 +14,7 @@ from evolvent.search.candidate import Candidate, ranked
 from evolvent.search.grid import map_elites as map_elites  # so that keep.admit=map_elites finds it
 from evolvent.search.normal import similarity
 from evolvent.search.nsga2 import nsga2 as nsga2
-from evolvent.search.objectives import scores
+from evolvent.search.objectives import scores, views_by
 from evolvent.search.spea2 import spea2 as spea2
 
 Admission = Callable[[Candidate, list[Candidate]], list[Candidate]]
@@ -73,3 +73,20 @@ def pareto(candidate: Candidate, members: list[Candidate], *, metrics: tuple[str
     if any((score >= new).all() for score in old):
         return members
     return [*(c for c, score in zip(members, old, strict=True) if not (new >= score).all()), candidate]
+
+
+def several(
+    candidate: Candidate,
+    members: list[Candidate],
+    *,
+    metrics: tuple[str, ...] = ("value", "simplicity"),
+    rule: Admission = map_elites,
+) -> list[Candidate]:
+    """Whoever the `rule` keeps by one of the `metrics`, each in the place of the value: several objectives at once
+    (AlphaEvolve, arXiv 2506.13131, section 2.4). What nobody has is no objective yet."""
+    if not candidate.valid:
+        return members
+    everybody, kept = {c.uid: c for c in [*members, candidate]}, set[int]()
+    for view in views_by([*members, candidate], metrics):
+        kept |= {c.uid for c in rule(view[-1], view[:-1])}
+    return [everybody[uid] for uid in sorted(kept)]

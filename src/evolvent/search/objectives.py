@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -43,6 +44,21 @@ def objectives(candidates: Sequence[Candidate], metrics: Sequence[str]) -> Float
     rows = np.where(np.isfinite(rows), rows, low)
     span = rows.max(0, initial=-np.inf) - low
     return (rows - low) / np.where(span > 0, span, 1.0)
+
+
+def views_by(candidates: Sequence[Candidate], metrics: Sequence[str]) -> list[list[Candidate]]:
+    """For each metric that is known yet, the candidates that have it, with their score in the place of the value.
+
+    `UserError` if none of them is known.
+    """
+    views = []
+    for name in metrics:
+        pairs = [(c, float(scores(c, [name])[0])) for c in candidates]
+        views.append([replace(c, evaluation=replace(c.evaluation, value=x)) for c, x in pairs if np.isfinite(x)])
+    if not any(views):
+        choices = sorted(named(candidates[0]))
+        raise unknown("metric", metrics[0] if metrics else "", choices, f"there are {', '.join(choices)}")
+    return [view for view in views if view]
 
 
 def dominates(points: Float[np.ndarray, "points metrics"]) -> Bool[np.ndarray, "points points"]:

@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from evolvent.search.candidate import Candidate, ranked
 from evolvent.search.nsga2 import tournaments
-from evolvent.search.objectives import ACCURATE_AND_SMALL, objectives
+from evolvent.search.objectives import ACCURATE_AND_SMALL, objectives, views_by
 from evolvent.tasks.evaluation import INSTANCE
 
 
@@ -103,6 +103,22 @@ def mixed(pool: Pool, rng: np.random.Generator, *, explore: float = 0.2, exploit
         best = ranked(pool.members)[: max(1, len(pool.members) // 10)]
         return best[int(rng.integers(len(best)))]
     return drawn(pool, np.maximum(pool.values, 0.001), rng)
+
+
+def several(
+    pool: Pool,
+    rng: np.random.Generator,
+    *,
+    metrics: tuple[str, ...] = ("value", "simplicity"),
+    rule: ParentRule = mixed,
+) -> Candidate:
+    """The `rule`'s choice by one of the `metrics`, drawn uniformly, in the place of the value (AlphaEvolve, arXiv
+    2506.13131: programs that are good by different criteria). What nobody has is no objective yet."""
+    views = views_by(pool.members, metrics)
+    view = views[int(rng.integers(len(views)))] if len(views) > 1 else views[0]
+    held = {c.uid: (c, children) for c, children in zip(pool.members, pool.children, strict=True)}
+    chosen = rule(pool._replace(members=view, children=np.array([held[c.uid][1] for c in view])), rng)
+    return held[chosen.uid][0]
 
 
 def tournament(pool: Pool, rng: np.random.Generator, *, size: int = 2) -> Candidate:

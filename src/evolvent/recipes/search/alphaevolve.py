@@ -4,11 +4,13 @@
     change:  diffs and now and then rewrites by a fast model 0.8 or a strong one 0.2; how the prompt opens is drawn, too
     instructions for the models are evolved as well, in an archive of their own
     stages:  what is not promising on the cheap tests does not get the expensive ones
-    place:   the best of each cell of length and diversity
+    place:   the best of each cell of length and diversity, once for each objective
+    objectives: the value, and how simple a model finds the program
 
-Of the paper's mechanisms two are left out: several objectives kept at once, and a model's opinion as one of them. The
-paper leaves numbers open; those of islands, grid and parents are OpenEvolve's. With `--model none` operators on
-syntax trees take the models' place, and there is nobody to instruct. A second model is one more setting:
+`propose.parent.metrics` and `keep.admit.metrics` name other objectives: metrics of the evaluator, or `-size`. The paper
+leaves numbers open; those of islands, grid and parents are OpenEvolve's. With `--model none` operators on syntax trees
+take the models' place, and there is nobody to instruct, and nobody to have an opinion. A second model is one more
+setting:
 `--model openai:FAST --set rollout.write.ensemble.models=openai:STRONG --set rollout.write.ensemble.shares=0.8,0.2`.
 """
 
@@ -17,7 +19,9 @@ from __future__ import annotations
 from evolvent.core.claim import claim, up
 from evolvent.core.recipe import put, recipe, wrap
 from evolvent.recipes.search.openevolve import openevolve
+from evolvent.search import admission, parents
 from evolvent.search.instructions import Instructions
+from evolvent.search.opinion import Opinion
 
 KINDS = {"diff": 0.8, "rewrite": 0.2, "cross": 0.0}
 
@@ -29,7 +33,10 @@ alphaevolve = recipe(
     openevolve,
     put("rollout.write.kinds", KINDS),
     put("rollout.write.openings", 4),
+    put("propose.parent", parents.several),
+    put("keep.admit", admission.several),
     wrap("propose", Instructions),
+    wrap("judge", Opinion),
     title="AlphaEvolve",
     paper="arXiv 2506.13131",
     mechanism=claim(
