@@ -88,6 +88,10 @@ TASKS = {
 }
 
 
+# one change in ten of a policy that was warmed up so shortly is of use
+OWN = {"execution-grounded-rl": {"propose.n": 32}}
+
+
 def searches(composition: str) -> bool:
     """Whether a recipe searches for programs."""
     return composition in REGISTRY and REGISTRY[composition].family == "search"
@@ -105,7 +109,7 @@ def build(composition: str, task: str = "", seed: int = 0, model: str = "", **se
         except UserError as reason:
             pytest.skip(str(reason))
     task = task or TASKS.get(composition, TASK)
-    plain = {path.replace("__", "."): value for path, value in settings.items()}
+    plain = {**OWN.get(composition, {}), **{path.replace("__", "."): value for path, value in settings.items()}}
     return assemble(RunSpec(composition, task, model, seed=seed, settings=plain, profile="short"))
 
 

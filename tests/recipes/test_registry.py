@@ -24,7 +24,8 @@ from evolvent.run.assemble import Assembled
 
 RECIPES = sorted(all_recipes())
 SLOW = {  # whole agents or games, or a policy to warm up, in every step
-    "agent-symbolic-learning", "creativegame", "data-evolve", "dgm", "hgm", "rtv-pdr", "se-agent", "thetaevolve",
+    "agent-symbolic-learning", "creativegame", "data-evolve", "dgm", "execution-grounded-rl", "hgm", "rtv-pdr",
+    "se-agent", "thetaevolve",
 }  # fmt: skip
 RUN = [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in RECIPES]
 TIMES = ("seconds", "verifier_seconds")  # of the ledger; metrics of time begin with seconds/

@@ -9,7 +9,7 @@
 arXiv 2601.14525, its evolutionary search; 80 or 200 ideas an epoch there, 10 epochs. Without a model an idea is a
 change of the seed program, varied by operators on syntax trees; what is too similar to ideas that are known is varied
 anew. The plausible range is the user's to say, and open without. The paper's other half, policy gradients for the model
-that has the ideas, is left out.
+that has the ideas, is `execution-grounded-rl`.
 """
 
 from evolvent.core.claim import claim, up
