@@ -98,6 +98,7 @@ def test_the_oldest_leave_a_full_pool() -> None:
 # --- the pair ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_solver_works_on_what_the_proposer_makes() -> None:
     made = build()
     before = {name: value.clone() for name, value in made.policy.weights().items()}

@@ -152,6 +152,7 @@ def test_who_is_the_best_in_the_end() -> None:
     assert highest([agent(0, 2, 8, whole=True), agent(1, 1, 0)]).uid == 0  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 def test_a_run_keeps_to_the_rule_and_pays_for_instances_only(sandboxed: str, tmp_path: Path) -> None:
     result = begin(RunSpec("hgm", TASK, "none", "26 evaluations", 2, {"propose.first": "2"}), tmp_path, logs=("jsonl",))
     expected, children, evaluations = [], 0, 0

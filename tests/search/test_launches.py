@@ -40,6 +40,7 @@ def test_the_alignment_is_spearmans() -> None:
     assert alignment([(0.1, 1.0), (0.1, 2.0), (0.1, 3.0)]) is None
 
 
+@pytest.mark.slow
 def test_candidates_are_tested_late_and_launched_when_better(sandboxed: str) -> None:
     made = assemble(spec(propose__slots="2", propose__delay="1"))
     loops, archive = ready(made), archive_of(next(iter(made.system.roles.values())))

@@ -87,6 +87,7 @@ def test_the_scratchpad_sums_up_and_recommends(tmp_path: Path, task: str) -> Non
     assert result.view.curve("recommendations")[-1][1] == 3
 
 
+@pytest.mark.slow
 def test_instructions_that_pay_are_given_more_often(tmp_path: Path, task: str) -> None:
     script = Model()
     with Scripted(script) as server:

@@ -319,6 +319,7 @@ def error(text: str) -> float:
     return math.inf if any(isinstance(e, complex) or math.isnan(e) for e in errors) else float(sum(errors))
 
 
+@pytest.mark.slow
 def test_mutation_and_selection_search() -> None:
     """Symbolic regression from f(x) = x: ten times better, and better than as many single mutations of the start."""
     start, library, budget = "def f(x):\n    return x\n", ("u + v", "u * v", "u - v", "1.0"), 300
