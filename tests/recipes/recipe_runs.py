@@ -89,7 +89,7 @@ TASKS = {
 
 
 # one change in ten of a policy that was warmed up so shortly is of use
-OWN = {"execution-grounded-rl": {"propose.n": 32}}
+OWN = {"execution-grounded-rl": {"propose.children": 1, "propose.n": 24}}
 
 
 def searches(composition: str) -> bool:
