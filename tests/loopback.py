@@ -88,6 +88,25 @@ class Answering(BaseHTTPRequestHandler):
         """Quiet."""
 
 
+def asking(mark: str, verdict: str, write: Callable[[], str]) -> tuple[Act, list[str]]:
+    """A script for a model that writes, and is asked for its verdict by prompts that have a mark in them; and these
+    prompts, as they come. The verdict `error` is a request that fails."""
+    asked: list[str] = []
+
+    def act(a: Answering) -> None:
+        prompt = a.body["messages"][0]["content"]
+        if mark not in prompt:
+            a.say(chat_reply(write()))
+            return
+        asked.append(prompt)
+        if verdict == "error":
+            a.say({"error": "no"}, status=400)
+        else:
+            a.say(chat_reply(verdict))
+
+    return act, asked
+
+
 class Scripted:
     """A server whose POSTs are answered by `act`; `bodies`, `headers` and `times` are what arrived."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.loopback import Answering, Scripted, chat_reply
+from tests.loopback import Scripted, asking
 
 from evolvent.core.errors import UserError
 from evolvent.run.result import Result
@@ -19,19 +19,8 @@ ONLY = {"rollout.write.kinds.diff": "1", "rollout.write.kinds.rewrite": "0", "ro
 
 def run(folder: Path, task: str, written: list[str], verdict: str, **settings: str) -> tuple[Result, list[str]]:
     """The seed program and one child of shinka-evolve, whose threshold is low; what the judge was asked."""
-    answers, questions = iter(written), []
-
-    def act(a: Answering) -> None:
-        prompt = a.body["messages"][0]["content"]
-        if "NEW or the word SAME" not in prompt:
-            a.say(chat_reply(next(answers)))
-            return
-        questions.append(prompt)
-        if verdict == "error":
-            a.say({"error": "no"}, status=400)
-        else:
-            a.say(chat_reply(verdict))
-
+    answers = iter(written)
+    act, questions = asking("NEW or the word SAME", verdict, lambda: next(answers))
     with Scripted(act) as server:
         fixed = {"rollout.write.novel.threshold": "0.9", "engine.concurrency": "1", **ONLY}
         spec = RunSpec("shinka-evolve", task, f"{server.url}#m", "2 steps", settings={**fixed, **settings})

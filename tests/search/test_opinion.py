@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.loopback import Answering, Scripted, chat_reply
+from tests.loopback import Scripted, asking
 
 from evolvent.core.errors import UserError
 from evolvent.run.result import Result
@@ -20,19 +20,8 @@ ONLY = {"rollout.write.kinds.diff": "1", "rollout.write.kinds.rewrite": "0"}
 
 def run(folder: Path, task: str, opinion: str, steps: int = 2, **settings: str) -> tuple[Result, list[str]]:
     """A search by alphaevolve in which every child is the same diff of the seed program; what was asked for."""
-    asked: list[str] = []
-
-    def act(a: Answering) -> None:
-        prompt = a.body["messages"][0]["content"]
-        if "How simple is this program" not in prompt:
-            a.say(chat_reply(f"<<<<<<< SEARCH\n{LINE}\n=======\n{SIMPLER}\n>>>>>>> REPLACE"))
-            return
-        asked.append(prompt)
-        if opinion == "error":
-            a.say({"error": "no"}, status=400)
-        else:
-            a.say(chat_reply(opinion))
-
+    diff = f"<<<<<<< SEARCH\n{LINE}\n=======\n{SIMPLER}\n>>>>>>> REPLACE"
+    act, asked = asking("How simple is this program", opinion, lambda: diff)
     with Scripted(act) as server:
         spec = RunSpec("alphaevolve", task, f"{server.url}#m", f"{steps} steps", settings={**ONLY, **settings})
         return begin(spec, folder, logs=("jsonl",)), asked
