@@ -35,6 +35,7 @@ from evolvent.search.candidate import PROGRAM, Candidate
 from evolvent.tasks.evaluation import Evaluation
 from evolvent.tasks.worlds.circle_packing import world
 
+PARTS = ("overhead", "start", "workers", "flat")
 STAGES = ("propose", "rollout", "judge", "keep")
 WARM_UP = 2  # steps that do not count
 SMALL = "# EVOLVE-BLOCK-START\nX = 1.0\n# EVOLVE-BLOCK-END\ndef run():\n    return X\n"
@@ -207,10 +208,12 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=15)
     parser.add_argument("--pairs", type=int, default=3, help="of runs with one worker and with two")
     parser.add_argument("--histories", default="100,1000,10000")
-    parser.add_argument("--only", default="overhead,start,workers,flat")
+    parser.add_argument("--only", default=",".join(PARTS), help="some of these parts; nothing is written then")
     parser.add_argument("--dry", action="store_true", help="print only")
     args = parser.parse_args()
     where, found, parts = environment(1), {}, args.only.split(",")
+    if unknown := set(parts) - set(PARTS):
+        parser.error(f"no part is called {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
     seed = world("26").seed
     assert NUMBER in seed
     if "overhead" in parts:
@@ -245,7 +248,7 @@ def main() -> None:
             row = rows[str(history)] = overhead("random-search", seed, "none", 8, args.steps, history)
             print(f"{history} in the history: {row['all']['median']:.1f} ms, processor {row['processor']:.1f}")
         found["flat"] = rows
-    if not args.dry:
+    if not args.dry and set(parts) == set(PARTS):
         write("search", {"command": command(), "environment": where, **found})
 
 

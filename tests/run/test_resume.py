@@ -20,6 +20,7 @@ from tests.run.lives import KILLED, live, record, same, view_of
 from tests.small_model import small_model
 
 from evolvent.lineage import pack
+from evolvent.run import pace
 
 SETTINGS = {"learn.lr": 1e-3, "propose.problems": 8, "propose.n": 4, "gate.every": 3, "gate.problems": 32}
 GATED = {"gate": "ScoreGate", **SETTINGS, "gate.every": 2, "gate.tolerance": 0.0, "gate.errors": 0.0, "learn.lr": 3e-3}
@@ -97,6 +98,7 @@ def die_in_checkpoint(number: int, share: float) -> None:
         return os.kill(os.getpid(), signal.SIGKILL)
 
     pack.save_file = torn
+    pace.SHARE = 1.0  # a checkpoint every step
 
 
 @pytest.mark.parametrize(("number", "share"), [(1, 0.5), (3, 0.0), (4, 0.5), (5, 1.0)])

@@ -119,6 +119,22 @@ def test_who_has_a_child(sandboxed: str) -> None:
     assert close(parents, dict(zip(CLADES, winning(list(CLADES.values())), strict=True)), draws)
 
 
+def test_what_is_measured_of_a_parent(sandboxed: str) -> None:
+    role, seen = system(TREE, **{"propose.alpha": "1"}), set()
+    for t in range(60):
+        step = Step(t + 1, role)
+        ((request,),) = list(role.slots["propose"](step))
+        found = {name: round(step.metrics[name], 4) for name in ("clade", "clade_rank", "own")}
+        seen.add((int(request.uses[0]), found["clade"], found["clade_rank"], found["own"]))
+    assert seen <= {  # clades: 8/22, 3/4, 3/8, 1/1, 0/0 and 2/3
+        (0, 0.3636, round(4 / 6, 4), 0.2),
+        (1, 0.75, round(1 / 6, 4), 0.75),
+        (3, 1.0, 0.0, 1.0),
+        (5, 0.6667, round(2 / 6, 4), 0.6667),
+    }
+    assert len(seen) >= 3
+
+
 def test_a_child_that_does_not_work_is_no_trial() -> None:
     broken = Candidate(6, {"program": ""}, Evaluation(None, {}, "no", "unusable"), (1,))
     counts = clade_counts([*TREE, broken])

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 
-SMALL = 2_000_000  # parameters; up to here a checkpoint is written every step
-SHARE = 0.05  # of the time, at most, that checkpoints of larger models may take
+SHARE = 0.01  # of the time, at most, that checkpoints of a model may take
 
 
 class Pace:
-    """How often to save: every step for small models, else so rarely that it takes at most `SHARE` of the time."""
+    """How often to save: where no weights change every step, since calls may have been paid for in it; else so rarely
+    that it takes at most `SHARE` of the time, which is every second or two for the seed models."""
 
     def __init__(self, size: int) -> None:
-        self.every_step = size <= SMALL
+        self.every_step = size == 0
         self.cost, self.last = 0.0, time.perf_counter()
 
     def due(self) -> bool:

@@ -33,7 +33,8 @@ class ExpandOrEvaluate:
 
     One decision a step, so nothing is ever pending. Children that do not work count as well (those of the published
     code do not), or else a parent that cannot change itself would be tried forever. Metrics: `expanded`, 0 or 1; of a
-    parent `clade`, the share of successes in its clade, and `own`, its own value.
+    parent `clade`, the share of successes in its clade, `clade_rank`, the share of members whose clade does better, and
+    `own`, its own value.
     """
 
     parent: ParentRule = thompson_clade
@@ -56,8 +57,10 @@ class ExpandOrEvaluate:
         rng = s.rng("decision")
         if expand:
             parent = self.parent(pool, rng)
-            successes, failures = clade_counts(archive.history)[parent.uid]
-            s.log("clade", successes / max(1.0, successes + failures))
+            counts = clade_counts(archive.history)
+            shares = {c.uid: counts[c.uid][0] / max(1.0, counts[c.uid].sum()) for c in pool.members}
+            s.log("clade", shares[parent.uid])
+            s.log("clade_rank", np.mean([share > shares[parent.uid] for share in shares.values()]))
             s.log("own", parent.value)
             yield [Request(problem, 1, uses=(str(parent.uid),))]
             return
