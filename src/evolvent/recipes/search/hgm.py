@@ -7,7 +7,7 @@
 arXiv 2510.21614. Its budget is in evaluations of instances, 800 there: `--budget "800 evaluations"`.
 """
 
-from evolvent.core.claim import claim, up
+from evolvent.core.claim import claim, down, up
 from evolvent.core.recipe import put, recipe
 from evolvent.recipes.search.random_search import random_search
 from evolvent.search.decoupled import ExpandOrEvaluate
@@ -37,10 +37,10 @@ hgm = recipe(
     "Self-Improving Machine",
     paper="arXiv 2510.21614",
     mechanism=claim(
-        "Who has a child comes of a clade that does better.",
-        up("train.clade", 0.02, "own"),
+        "Who has a child comes of a clade that fewer of the others do better than.",
+        down("train.clade_rank", 0.02, "own"),
         task=TASK,
-        budget="300 evaluations",
+        budget="600 evaluations",
         model="none",
         arms={"own": OWN},
     ),
@@ -48,7 +48,7 @@ hgm = recipe(
         "It ends with a better agent than parents by their own score, as in DGM, or the best one as the parent.",
         up("final.rescored", 0.03, "own", "greedy"),
         task=TASK,
-        budget="300 evaluations",
+        budget="600 evaluations",
         model="none",
         arms={"own": OWN, "greedy": GREEDY},
     ),
