@@ -153,6 +153,7 @@ def start(spec: Any, options: dict[str, Any]) -> int:
         return 0
     if assembled.policy.size:  # else the model is elsewhere, or there is none
         warn_of_memory(assembled)
+    warn_of_leaks(assembled)
     if not options["skip_audit"]:
         refuse_unsound(assembled.task, spec.task)
     store = open_store(options["store_"])
@@ -166,6 +167,14 @@ def warn_of_memory(assembled: Any) -> None:
     from evolvent.cli.estimate import memory_warning
 
     if warning := memory_warning(assembled):
+        click.echo(f"evolvent: {warning}", err=True)
+
+
+def warn_of_leaks(assembled: Any) -> None:
+    """Say where a model would read the value that it is to reach."""
+    from evolvent.run.leak import warnings
+
+    for warning in warnings(assembled):
         click.echo(f"evolvent: {warning}", err=True)
 
 
