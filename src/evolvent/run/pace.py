@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 
 SHARE = 0.01  # of the time, at most, that checkpoints of a model may take
+LONGEST = 300.0  # seconds without a checkpoint, whatever its share
 
 
 class Pace:
-    """How often to save: where no weights change every step, since calls may have been paid for in it; else so rarely
-    that it takes at most `SHARE` of the time, which is every second or two for the seed models."""
+    """How often to save. Where there is no model in this process every step, since calls may have been paid for in it;
+    else so rarely that it takes at most `SHARE` of the time, which is every second or two for the seed models."""
 
     def __init__(self, size: int) -> None:
         self.every_step = size == 0
@@ -17,7 +18,7 @@ class Pace:
 
     def due(self) -> bool:
         """Whether it is time."""
-        return self.every_step or time.perf_counter() - self.last > self.cost / SHARE
+        return self.every_step or time.perf_counter() - self.last > min(self.cost / SHARE, LONGEST)
 
     def __enter__(self) -> None:
         self.begun = time.perf_counter()
