@@ -112,7 +112,8 @@ def test_tiny_stands_for_its_checkpoints_in_turn(monkeypatch: pytest.MonkeyPatch
 def view(name: str, **spec: Any) -> RunView:
     """A finished run."""
     usual = {"recipe": "grpo", "task": "arith", "model": "tiny", "budget": "9 steps", "seed": 0}
-    return RunView(name, {**usual, **spec}, evaluations={"evolved": {"evaluation": {"greedy": 0.5}}})
+    found = {"evolved": {"evaluation": {"greedy": 0.5}}}
+    return RunView(name, {**usual, **spec}, status="finished", evaluations=found)
 
 
 @pytest.mark.parametrize(("key", "other"), [("budget", "10 steps"), ("task", "calc"), ("model", "small")])
@@ -126,7 +127,15 @@ def test_finished_runs_side_by_side() -> None:
     assert [(r["run"], r["recipe"], r["seed"], r["greedy"]) for r in rows][1] == ("b", "rloo", 1, 0.5)
     unfinished = view("d")
     unfinished.evaluations = {}
-    with pytest.raises(UserError, match="evolvent resume d"):
+    with pytest.raises(UserError, match="no final evaluation of its head.*evolvent resume d"):
+        compare_runs([view("a"), unfinished])
+
+
+@pytest.mark.parametrize(("status", "remedy"), [("interrupted", "`evolvent resume d` finishes"), ("running", "wait")])
+def test_figures_from_before_a_run_was_carried_on_are_not_compared(status: str, remedy: str) -> None:
+    unfinished = view("d")
+    unfinished.status = status
+    with pytest.raises(UserError, match=f"d is not finished but {status}; {remedy}"):
         compare_runs([view("a"), unfinished])
 
 

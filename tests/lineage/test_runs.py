@@ -53,6 +53,42 @@ def test_a_version_gone_back_to_stays_even_if_it_lies_after_the_checkpoint(tmp_p
     assert found.head == 1
 
 
+def test_a_rollback_removes_no_version_whenever_the_run_is_carried_on(tmp_path: Path) -> None:
+    """Those from before it are not made again; those after it are, if they are newer than the checkpoint."""
+    first = [step(0), version(1, 1), step(1), version(2, 2), ("rollback", {"to": 0})]
+    found = view(tmp_path / "a", *first, ("resumed", {"step": 1, "head": 0}))
+    assert [v.number for v in found.versions] == [0, 1, 2]
+    then = [step(1), version(3, 2), step(2), version(4, 3), ("resumed", {"step": 2, "head": 3})]
+    found = view(tmp_path / "b", *first, ("resumed", {"step": 1, "head": 0}), *then)
+    assert [v.number for v in found.versions] == [0, 1, 2, 3]
+    assert found.head == 3
+
+
+def figures(of: int, greedy: float, name: str = "evolved") -> list[tuple[str, dict[str, Any]]]:
+    result = {"evaluation": {"greedy": greedy}}
+    told = {"name": name, "version": of, "result": result, "spent": {"sampled": 5.0}}
+    return [("samples", {"name": name, "problems": [greedy]}), ("evaluation", told)]
+
+
+def test_figures_of_another_version_are_not_those_of_the_head(tmp_path: Path) -> None:
+    """They come back with it, and a version keeps its own."""
+    finished = [*figures(0, 0.1, "start"), step(0), version(1, 1), *figures(1, 0.2), ("finished", {})]
+    shown = {"start": {"evaluation": {"greedy": 0.1}}, "evolved": {"evaluation": {"greedy": 0.2}}}
+    assert view(tmp_path / "a", *finished).evaluations == shown
+    resumed = [*finished, ("resumed", {"step": 1, "head": 1}), step(1)]
+    assert view(tmp_path / "b", *resumed).evaluations == shown
+    for where, change in (("c", version(2, 2)), ("d", ("rollback", {"to": 0}))):
+        found = view(tmp_path / where, *resumed, change)
+        assert found.evaluations == {"start": shown["start"]}
+        assert found.measured == {"start": 0}
+        assert found.samples == {"start": [0.1]}
+        assert found.evidence_spent == {"sampled": 10.0}
+        assert [found.evaluation(n) for n in (0, 1, 2)] == [shown["start"], shown["evolved"], None]
+    found = view(tmp_path / "e", *resumed, ("rollback", {"to": 0}), ("rollback", {"to": 1}))
+    assert found.evaluations == shown
+    assert (found.measured, found.samples["evolved"]) == ({"start": 0, "evolved": 1}, [0.2])
+
+
 def test_refused_versions_do_not_become_the_head(tmp_path: Path) -> None:
     found = view(tmp_path, step(0), version(1, 1), step(1), version(2, 2, "refused"))
     assert found.head == 1
@@ -89,6 +125,13 @@ def test_the_short_list_agrees_with_the_full_view(tmp_path: Path) -> None:
     assert short.status == full.status
     assert max(short.steps) == max(full.steps)
     assert short.spent == full.spent
+
+
+def test_the_short_list_counts_the_steps_before_one_that_is_done_again(tmp_path: Path) -> None:
+    full = view(tmp_path, *(step(t) for t in range(5)), ("resumed", {"step": 3, "head": 0}))
+    (short,) = list_runs(Store(tmp_path))
+    assert max(short.steps) == max(full.steps) == 2
+    assert short.spent == full.spent == {"method": {"steps": 3.0}}
 
 
 def test_a_run_counts_as_running_while_its_lock_is_held(tmp_path: Path) -> None:

@@ -10,11 +10,12 @@ import sqlite3
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from tests.run.lives import begin, end, live, record, same, view_of
-from tests.run.test_resume import GATED, SETTINGS, again, command
+from tests.run.lives import KILLED, begin, end, live, record, same, view_of
+from tests.run.test_resume import GATED, SETTINGS, again, command, die_in_checkpoint
 from tests.small_model import small_model
 
 import evolvent as ev
@@ -25,7 +26,7 @@ from evolvent.lineage import pack
 from evolvent.lineage.rollback import go_back
 from evolvent.lineage.runs import list_runs
 from evolvent.lineage.store import Store
-from evolvent.run import final
+from evolvent.run import final, pace
 from evolvent.run.assemble import assemble
 from evolvent.run.result import Progress
 from evolvent.run.session import Session, check_name
@@ -158,6 +159,66 @@ def test_killed_after_a_rollback_it_does_not_go_back_twice(copy: Path, tmp_path:
     assert same(record(copy, "run"), record(other, "run")) == []
 
 
+def late(number: int) -> None:
+    """Save as rarely as may be, and die before the `number`-th checkpoint is written."""
+    die_in_checkpoint(number, 0.0)
+    pace.SHARE = 1e-9
+
+
+def test_killed_then_rolled_back_nothing_is_lost_and_nothing_is_free(tmp_path: Path) -> None:
+    """The checkpoint goes with the version, so that a kill can undo the last one only; a rollback does not undo it."""
+    store, settings = tmp_path / "runs", {**SETTINGS, "gate.every": 2}
+    args = [*command(store, steps=10, settings=settings), "--no-final"]
+    assert live(args, before=lambda: late(5)).code == KILLED  # the start, the first step, two versions; dies at step 6
+    assert pack.load(store / "run/checkpoint.safetensors")["system"]["t"] == 4
+    before = view_of(store, "run")
+    assert [v.step for v in before.versions] == [0, 2, 4, 6]
+    go_back(Store(store), "run", before.versions[1].number)
+    (listed,) = list_runs(Store(store))
+    assert listed.spent == before.spent
+    assert live(again(store)).code == 0
+    view = view_of(store, "run")
+    assert view.versions[:4] == before.versions
+    assert [v.step for v in view.versions[4:]] == [8, 10]
+    assert view.versions[4].parents == (before.versions[1].number,)
+    assert view.steps.keys() == set(range(10))
+    assert {t: view.steps[t] for t in range(6)} == before.steps
+    for unit in ("steps", "sampled", "trained"):
+        spent = [view.steps[t]["spent"]["method"][unit] for t in range(10)]
+        assert all(a < b for a, b in pairwise(spent)), unit
+    assert spent[-1] == pack.load(store / "run/checkpoint.safetensors")["system"]["ledger"]["method"]["trained"]
+    go_back(Store(store), "run", before.versions[3].number)
+    assert live([*again(store), "--budget", "12 steps"]).code == 0
+    after = view_of(store, "run")
+    assert after.versions[:6] == view.versions
+    assert [(v.step, v.parents) for v in after.versions[6:]] == [(12, (before.versions[3].number,))]
+
+
+def test_a_longer_run_comes_from_the_last_version_of_the_shorter_one(tmp_path: Path) -> None:
+    store = tmp_path / "runs"
+    assert live([*command(store, steps=5), "--no-final"]).code == 0  # the gate looked at the third
+    last = view_of(store, "run").versions[-1]
+    assert last.step == 5
+    assert live([*again(store), "--budget", "6 steps"]).code == 0
+    assert [(v.step, v.parents) for v in view_of(store, "run").versions[-1:]] == [(6, (last.number,))]
+
+
+def test_a_run_that_is_carried_on_shows_no_figures_of_before(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    finished = view_of(copy, "run")
+    running = begin([*again(copy), "--budget", "100000 steps"], said=copy.parent / "said.txt")
+    wait_for_steps(copy, 12)
+    os.kill(running, signal.SIGINT)
+    assert end(running).code == 130
+    view = view_of(copy, "run")
+    said = (copy.parent / "said.txt").read_text()
+    assert f"Stopped after step {len(view.steps)}. Carry on with: evolvent resume run" in said
+    assert "Test accuracy" not in said
+    assert set(view.evaluations) == {"start"}
+    assert view.evaluation(finished.head or 0) == finished.evaluations["evolved"]
+    few = refused([*again(copy), "--budget", "7 steps"], capsys)
+    assert f"has spent {len(view.steps)} steps already, more than a budget of 7 steps; `evolvent resume run" in few
+
+
 def test_a_gate_that_goes_back_does_not_undo_a_rollback(tmp_path: Path) -> None:
     """Its memory of later versions is not that of the version gone back to."""
     store = tmp_path / "runs"
@@ -209,12 +270,17 @@ def test_bad_input_from_python_leaves_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_locked_store_leaves_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("named", [True, False])
+def test_a_locked_store_leaves_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str], named: bool) -> None:
     Store(tmp_path / "runs").close()
+    args = command(tmp_path / "runs", steps=2)
+    if not named:
+        place = args.index("--name")
+        del args[place : place + 2]
     with sqlite3.connect(tmp_path / "runs/store.db", isolation_level=None) as other:
         before = sorted(p.name for p in (tmp_path / "runs").iterdir() if p.is_dir())
         other.execute("BEGIN EXCLUSIVE")
-        assert "another process keeps it locked" in refused(command(tmp_path / "runs", steps=2), capsys)
+        assert "another process keeps it locked" in refused(args, capsys)
     assert sorted(p.name for p in (tmp_path / "runs").iterdir() if p.is_dir()) == before
 
 

@@ -165,11 +165,14 @@ def compare_runs(views: Sequence[RunView]) -> list[dict[str, Any]]:
     """Finished runs side by side; refused unless task, model and budget are the same (controls are exempt)."""
     refuse_unlike(views)
     for v in views:
+        if v.status != "finished":
+            remedy = "wait for it" if v.status == "running" else f"`evolvent resume {v.name}` finishes it"
+            raise UserError(f"run {v.name} is not finished but {v.status}; {remedy}")
         if "evolved" not in v.evaluations:
-            remedy = f"`evolvent resume {v.name}` finishes it"
-            if v.status == "finished":
-                remedy = f"`evolvent resume {v.name} --final --budget ...` with a larger budget measures it"
-            raise UserError(f"run {v.name} has no final evaluation; {remedy}")
+            raise UserError(
+                f"run {v.name} has no final evaluation of its head, version {v.head}; "
+                f"`evolvent resume {v.name} --final --budget ...` with a larger budget measures it"
+            )
     return [
         {"run": v.name, "recipe": v.spec["recipe"], "seed": v.spec["seed"], **v.evaluations["evolved"]["evaluation"]}
         for v in views

@@ -110,7 +110,7 @@ def lineage(run: str, store_: str, as_json: bool) -> None:
 
     store = open_store(store_, create=False)
     view = read_run(store, run)
-    measured = {number: name for name, number in view.measured.items()}
+    measured = {**dict.fromkeys(view.figures, "evolved"), **{number: name for name, number in view.measured.items()}}
     rows: list[dict[str, Any]] = [
         {
             "version": v.number,
@@ -150,7 +150,7 @@ def tree(view: Any, rows: dict[int, dict[str, Any]]) -> Any:
     waiting = [(number, root, False) for number in reversed(children.get(None, []))]
     while waiting:
         number, below, opens = waiting.pop()
-        node = below.add(version_line(rows[number], view.measured, view.evaluations))
+        node = below.add(version_line(rows[number], view.evaluation(number)))
         line = node if opens else below  # where a single successor goes on
         following = children.get(number, [])
         standing = [n for n in following if rows[n]["verdict"] != "refused"]
@@ -160,16 +160,15 @@ def tree(view: Any, rows: dict[int, dict[str, Any]]) -> Any:
     return root
 
 
-def version_line(row: dict[str, Any], measured: dict[str, int], evaluations: dict[str, Any]) -> str:
+def version_line(row: dict[str, Any], evaluation: dict[str, Any] | None) -> str:
     """One version in a line."""
     style = {"refused": "red", "start": "cyan"}.get(row["verdict"], "green")
     parts = [f"{'[bold]*[/bold] ' if row['head'] else ''}version {row['version']}, step {row['step']}"]
     parts.append(f"[{style}]{row['verdict']}[/{style}]")
     parts += [f"{k.rpartition('/')[2]} {v:.3f}" for k, v in row["evidence"].items() if not k.endswith("accepted")]
-    for name, number in measured.items():
-        if number == row["version"]:
-            e = evaluations[name]["evaluation"]
-            parts.append(f"test: greedy {100 * e['greedy']['mean']:.1f} %, sampled {100 * e['sampled']['mean']:.1f} %")
+    if evaluation:
+        e = evaluation["evaluation"]
+        parts.append(f"test: greedy {100 * e['greedy']['mean']:.1f} %, sampled {100 * e['sampled']['mean']:.1f} %")
     if not row["stored"]:
         parts.append("weights not kept" if row["verdict"] == "refused" else "weights removed")
     return "  ".join(parts)

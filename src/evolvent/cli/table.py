@@ -30,12 +30,12 @@ def print_final(result: Result, report: Path | None, where: str = "") -> None:
     """
     console = Console(highlight=False, soft_wrap=True, markup=False)
     console.print()
+    if result.interrupted:
+        steps = result.assembled.system.t
+        console.print(f"Stopped after step {steps}. Carry on with: evolvent resume {result.name}{where}")
     if "start" in result.evaluations and "evolved" in result.evaluations:
         console.print(accuracy_table(result.evaluations))
     else:
-        if result.interrupted:
-            steps = result.assembled.system.t
-            console.print(f"Stopped after step {steps}. Carry on with: evolvent resume {result.name}{where}")
         console.print(searched(result) if result.view.candidates else practice(result))
     if result.reached:
         console.print("The target was reached.")

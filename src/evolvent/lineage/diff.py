@@ -93,7 +93,7 @@ def measured(view: RunView, version: Version | None) -> dict[str, Any] | None:
     """The evaluation of a version; of a whole run: that of the evolved model."""
     if version is None:
         return view.evaluations.get("evolved")
-    return next((view.evaluations[n] for n, number in view.measured.items() if number == version.number), None)
+    return view.evaluation(version.number)
 
 
 def paired(a: Mapping[str, Any], b: Mapping[str, Any], key: str) -> list[float] | None:

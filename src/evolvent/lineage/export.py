@@ -84,9 +84,9 @@ def card(view: RunView, version: Version, adapter: bool) -> str:
         f"Command: `{view.command or 'evolvent run ' + spec['recipe'] + ' --task ' + spec['task']}`",
     ]
     rows = []
-    for name, number in view.measured.items():
-        if number in (version.number, view.versions[0].number):
-            e = view.evaluations[name]["evaluation"]
+    for number in dict.fromkeys((view.versions[0].number, version.number)):
+        if found := view.evaluation(number):
+            e = found["evaluation"]
             cells = [f"{100 * e[k]['mean']:.1f} [{100 * e[k]['low']:.1f}, {100 * e[k]['high']:.1f}]" for k in KEYS]
             rows.append(f"| {'this model' if number == version.number else 'start model'} | {' | '.join(cells)} |")
     if rows:

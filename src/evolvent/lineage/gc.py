@@ -32,7 +32,7 @@ class Swept:
 
 def needed(view: RunView, last: int) -> set[int]:
     """Numbers of the versions of a run whose weights must stay."""
-    keep = {v.number for v in view.versions if v.verdict == "start"} | set(view.measured.values())
+    keep = {v.number for v in view.versions if v.verdict == "start"} | set(view.measured.values()) | set(view.figures)
     if view.head is not None:
         keep.add(view.head)
     if view.status == "running":

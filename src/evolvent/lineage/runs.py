@@ -44,7 +44,10 @@ class Rollback:
 
 @dataclass
 class RunView:
-    """One run, computed from its events. Steps that were done again after a resume count once, as done last."""
+    """One run, computed from its events. Steps that were done again after a resume count once, as done last.
+
+    `evaluations` and `samples` have the figures of the start and, as `evolved`, those of the head if it was measured.
+    """
 
     name: str
     spec: dict[str, Any] = field(default_factory=dict)
@@ -55,10 +58,12 @@ class RunView:
     versions: list[Version] = field(default_factory=list)
     head: int | None = None
     rollbacks: list[Rollback] = field(default_factory=list)
+    settled: int = 0  # versions before the last rollback, which are not made again; they come first
     resumed: list[tuple[int, int]] = field(default_factory=list)  # (event, step) of each time it was carried on
     evaluations: dict[str, Any] = field(default_factory=dict)
     measured: dict[str, int] = field(default_factory=dict)  # evaluation -> the version that it is of
     samples: dict[str, Any] = field(default_factory=dict)
+    figures: dict[int, tuple[Any, Any]] = field(default_factory=dict)  # evaluation and samples of all that were heads
     evidence_spent: dict[str, float] = field(default_factory=dict)
     recipe: dict[str, Any] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
@@ -102,6 +107,22 @@ class RunView:
         """Versions that the run may stand on, in the order in which they were made."""
         return [v for v in self.versions if v.verdict in STANDING]
 
+    def stand(self, head: int | None) -> None:
+        """Make a version the head; figures of another one are not those of the evolved model any more."""
+        self.head = head
+        if self.measured.get("evolved", head) != head:
+            for found in (self.evaluations, self.measured, self.samples):
+                found.pop("evolved", None)
+        if head is not None and head in self.figures:
+            self.evaluations["evolved"], self.samples["evolved"] = self.figures[head]
+            self.measured["evolved"] = head
+
+    def evaluation(self, number: int) -> dict[str, Any] | None:
+        """What a version scored on the test split, if it was measured, be it the head or not."""
+        if number in self.figures:
+            return dict(self.figures[number][0])
+        return self.evaluations["start"] if self.measured.get("start") == number else None
+
     def version(self, number: int) -> Version:
         """A version by number."""
         for v in self.versions:
@@ -122,8 +143,9 @@ def _apply(view: RunView, event: Event) -> None:
         case "resumed":
             view.status, step, head = "running", data["step"], data["head"]
             view.steps = {t: s for t, s in view.steps.items() if t < step}
-            view.versions = [v for v in view.versions if v.step <= step or v.number == head]
-            view.head = head
+            again = [v for v in view.versions[view.settled :] if v.step <= step or v.number == head]
+            view.versions[view.settled :] = again
+            view.stand(head)
             view.resumed.append((event.id, step))
             view.rescored = None
             if data.get("budget"):
@@ -137,10 +159,13 @@ def _apply(view: RunView, event: Event) -> None:
             view.candidates[data["uid"]] = {**view.candidates.get(data["uid"], {}), **data}  # or what is new of it
         case "rollback":
             view.rollbacks.append(Rollback(event.id, view.head, data["to"], event.time))
-            view.head = data["to"]
+            view.settled = len(view.versions)
+            view.stand(data["to"])
         case "evaluation":
             view.evaluations[data["name"]] = view.evaluations[data["as"]] if "as" in data else data["result"]
             view.measured[data["name"]] = data["version"]
+            if data["name"] == "evolved":
+                view.figures[data["version"]] = view.evaluations["evolved"], view.samples.get("evolved", [])
             for unit, amount in data.get("spent", {}).items():
                 view.evidence_spent[unit] = view.evidence_spent.get(unit, 0.0) + amount
         case "rescored":
@@ -166,7 +191,7 @@ def _add_version(view: RunView, version: Version) -> None:
     else:
         view.versions.append(version)
     if version.verdict in STANDING:
-        view.head = version.number
+        view.stand(version.number)
 
 
 def build_view(name: str, events: Iterable[Event]) -> RunView:
@@ -196,15 +221,22 @@ def read_run(store: Store, name: str) -> RunView:
 
 
 def list_runs(store: Store) -> list[RunView]:
-    """All runs in the order in which they began, each with its last step only; cheap however many steps there were."""
+    """All runs in the order in which they began, each with its last step only; cheap however many steps there were.
+
+    Where the last step is to be done again, since the run was resumed from before it, all of its steps are read.
+    """
     kinds = ("created", "resumed", "version", "rollback", "evaluation", "finished", "interrupted", "failed")
+    latest = store.latest("step")
     found: dict[str, list[Event]] = {}
-    for event in sorted([*store.events(kinds=kinds), *store.latest("step")], key=lambda e: e.id):
+    for event in sorted([*store.events(kinds=kinds), *latest], key=lambda e: e.id):
         found.setdefault(event.run, []).append(event)
-    views = [build_view(name, events) for name, events in found.items()]
-    for view in views:
+    views = {name: build_view(name, events) for name, events in found.items()}
+    for name in {event.run for event in latest}:
+        if not views[name].steps:
+            views[name] = build_view(name, store.events(name, (*kinds, "step")))
+    for view in views.values():
         view.status = true_status(store, view)
-    return sorted((v for v in views if v.created), key=lambda v: v.created)
+    return sorted((v for v in views.values() if v.created), key=lambda v: v.created)
 
 
 def true_status(store: Store, view: RunView) -> str:

@@ -1,7 +1,8 @@
 """Carry a run out: steps, events, checkpoints, versions, the final table; and carry it on after it was killed.
 
-The checkpoint is the state, the events are the record. A step's events are written before its checkpoint; a process
-that dies in between does that step again, to the same bits, and the views count it once.
+The checkpoint is the state, the events are the record. Events are written step by step, a checkpoint now and then
+(`run.pace`) and with every version. A process that dies in between does the steps since the checkpoint again, to the
+same bits, and the views count them once.
 """
 
 from __future__ import annotations
@@ -76,6 +77,7 @@ class Session:
     _rollback: int | None = field(default=None, init=False)  # the last one that the state takes account of
     _head: int | None = field(default=None, init=False)  # the version that the state stands on
     _head_hash: str | None = field(default=None, init=False)
+    _saved: int = field(default=0, init=False)  # steps that the checkpoint has
 
     @property
     def folder(self) -> Path:
@@ -84,7 +86,7 @@ class Session:
 
     @property
     def checkpoint(self) -> Path:
-        """Where the state after the last step is."""
+        """Where the state is, as it was after the last step that saved it."""
         return self.folder / "checkpoint.safetensors"
 
     # --- beginning and carrying on ---
@@ -101,10 +103,10 @@ class Session:
             )
         if self.final is None:
             self.final = not is_endpoint(self.spec.model) or not judges_answers(assembled.task)
+        there = bool(self.name) and self.folder.is_dir()
         self.name = self.name or free_name(self.store, self.spec.recipe, self.spec.task)
         if self.folder.is_dir() and any(p.name != "lock" for p in self.folder.iterdir()):
             raise self._taken()
-        there = self.folder.is_dir()
         self.folder.mkdir(parents=True, exist_ok=True)
         with locked(self.folder, self.name):
             try:
@@ -159,6 +161,7 @@ class Session:
                 else:
                     self._recall(system)
                     system.load_state_dict(state["system"])
+            self._saved = system.t
             head = next((v for v in view.versions if v.number == self._head), None)
             self._head_hash = head.hash if head else None
             resumed = {"step": system.t, "head": self._head, "budget": self.spec.budget}
@@ -172,11 +175,17 @@ class Session:
                 part.recall([event.data for event in self.store.events(self.name, (part.event,))])
 
     def _go_back(self, view: RunView, assembled: Assembled, state: Mapping[str, Any]) -> None:
-        """Take up a version's weights; optimizers, gates and buffers, which knew later ones, begin afresh."""
+        """Take up a version's weights; optimizers, gates and buffers, which knew later ones, begin afresh.
+
+        Nothing is done again: what was recorded after the checkpoint counts as done, and was paid for.
+        """
         version = chosen(view, None)
         system, policy = assembled.system, assembled.policy
-        system.t, system.errors = state["t"], dict(state["errors"])
-        system.ledger.load_state_dict(state["ledger"])
+        system.t, errors, ledger = state["t"], state["errors"], state["ledger"]
+        if (last := max(view.steps, default=-1)) >= system.t:
+            system.t, errors, ledger = last + 1, view.steps[last].get("errors", {}), view.steps[last]["spent"]
+        system.errors = dict(errors)
+        system.ledger.load_state_dict(ledger)
         place(policy, read_weights(self.store, view, version), view, version)
         policy.version = max([state["policy"]["version"], *(v.number for v in view.versions)])
         policy.bump()
@@ -203,15 +212,16 @@ class Session:
                 system.ledger.load_state_dict({**system.ledger.state_dict(), "evidence": view.evidence_spent})
             return self._loop(assembled, view)
         except BaseException as reason:
+            on = f"`evolvent resume {self.name}{self.where}`, which goes on after step {self._saved}"
             if isinstance(reason, KeyboardInterrupt):
-                self.say(f"stopped at once; carry on with: evolvent resume {self.name}{self.where}")
+                self.say(f"stopped at once; carry on with {on}")
             if isinstance(reason, Exception):
                 text = str(reason) if isinstance(reason, UserError) else f"{type(reason).__name__}: {reason}"
+                note = f"{text}; the checkpoint is from after step {self._saved}"
                 with suppress(UserError):  # the store itself may be what fails
-                    self.store.add(self.name, "failed", {"errors": system.errors, "note": text})
+                    self.store.add(self.name, "failed", {"errors": system.errors, "note": note})
             if isinstance(reason, TooManyErrors):
-                remedy = f"mend that, then go on with `evolvent resume {self.name}{self.where}`"
-                raise TooManyErrors(f"{reason}; {remedy}") from None
+                raise TooManyErrors(f"{reason}; mend that, then carry on with {on}") from None
             raise
 
     def _loop(self, assembled: Assembled, view: RunView) -> Result:
@@ -254,6 +264,7 @@ class Session:
         last = self._version(assembled, system.t, "accepted", {})
         if last["hash"] != self._head_hash:
             self._add_versions([last])
+            self._save(system)  # a longer run goes on from this one
         self.store.add_many(self.name, [*self._measure_end(assembled), ("finished", {"errors": system.errors})])
         for part in system.parts.values():
             for name, text in part.files().items() if hasattr(part, "files") else ():
@@ -293,7 +304,7 @@ class Session:
         metrics = flat(roles)
         for log in logs:
             log.step(t, metrics)
-        if saving.due():
+        if watched or saving.due():  # of all that a kill may undo, versions are what the user was told of
             with saving:
                 self._save(system)
 
@@ -336,6 +347,7 @@ class Session:
             pack.save(self.checkpoint, state)
         except OSError as reason:
             raise self._full("the checkpoint", reason) from None
+        self._saved = system.t
 
     def _full(self, what: str, reason: OSError) -> UserError:
         return UserError(
@@ -383,6 +395,11 @@ def resume(store: Store, name: str, **options: Any) -> Result:
         raise UserError(
             f"run {view.name} is finished: its budget of {cap} is used up; `evolvent resume {view.name} --budget ...` "
             "carries it on with a larger one"
+        )
+    if cap != Budget.parse(view.spec["budget"]) and spent > cap.amount:
+        raise UserError(
+            f"run {view.name} has spent {Budget(spent, cap.unit)} already, more than a budget of {cap}; "
+            f"`evolvent resume {view.name} --budget ...` carries it on with a larger one"
         )
     options["target"] = options.get("target") if options.get("target") is not None else view.options.get("target")
     options["final"] = view.options.get("final", True) if options.get("final") is None else options["final"]
