@@ -184,3 +184,11 @@ def test_outcomes_are_gains_over_parent_and_seed_program() -> None:
     history = [made(0, 1.0), made(1, None, 0), made(2, 3.0, 0), made(3, 2.0, 2), made(4, 3.5, 3), made(5, -1.0, 0)]
     assert [(c.uid, reward) for c, reward in outcomes(history, 1)] == [(1, 0), (2, 2.0), (3, 0), (4, 1.5), (5, 0)]
     assert [c.uid for c, _ in outcomes(history, 4)] == [4, 5]
+
+
+def test_the_gain_over_a_huge_negative_value_is_finite() -> None:
+    assert math.isfinite(gain(1.7e308, -1.7e308))
+    bandit = AsymmetricUCB(ARMS)
+    for arm in (*ARMS, *ARMS):
+        bandit.update(arm, gain(1.7e308, -1.7e308))
+    assert np.isclose(bandit.chances().sum(), 1.0)

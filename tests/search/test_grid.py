@@ -128,3 +128,10 @@ def test_metrics_that_are_not_there() -> None:
     assert uids(map_elites(candidate(1, 9.0), [candidate(0, 1.0, x=1.0)], dimensions=("x",))) == [0]
     with pytest.raises(UserError, match="unknown dimension `sped`, did you mean `speed`|unknown dimension `sped`"):
         map_elites(candidate(0, 1.0, speed=1.0), [], dimensions=("sped",))
+
+
+def test_huge_values_have_places() -> None:
+    members: list[Candidate] = []
+    for uid, value in enumerate([-1.7e308, 0.0, 1.7e308]):
+        members = map_elites(candidate(uid, value), members, dimensions=("value",), bins=3)
+    assert uids(members) == [0, 1, 2]

@@ -194,3 +194,18 @@ def test_an_evaluator_says_how_long_it_may_take(tmp_path: Path, task: str) -> No
     (tmp_path / "evaluator.py").write_text("TIMEOUT = 0.3\ndef evaluate(path):\n    while True: pass\n")
     with pytest.raises(UserError, match="timeout"):
         searched(tmp_path / "runs", task)
+
+
+@pytest.mark.parametrize("recipe", ["hill-climbing", "openevolve"])
+def test_a_search_among_huge_numbers_goes_on(tmp_path: Path, task: str, recipe: str) -> None:
+    evaluator, program = tmp_path / "evaluator.py", tmp_path / "first.py"
+    text = evaluator.read_text().partition("    x, y =")[0]
+    evaluator.write_text(text + "    x, y = module.point()\n    return {'a': x, 'b': x, 'c': y}\n")
+    program.write_text(program.read_text().replace("x = 1.0", "x = 8e307"))
+    result = searched(tmp_path / "runs", task, recipe, "40 evaluations")
+    found = [c["evaluation"] for c in result.view.candidates.values()]
+    beyond = [e for e in found if "no finite number" in e["feedback"]]
+    assert found[0]["value"] > 1e307
+    assert beyond
+    assert all(e["value"] is None for e in beyond)
+    assert max(e["value"] for e in found if e["value"] is not None) > 1e307

@@ -107,3 +107,8 @@ def test_objectives() -> None:
     with pytest.raises(UserError, match="speed"):
         objectives(made, ("value", "speed"))
     assert objectives([], ("value",)).shape == (0, 1)
+
+
+def test_objectives_of_huge_values() -> None:
+    made = [Candidate(i, {"program": "x" * i}, Evaluation(v)) for i, v in enumerate([-1.7e308, 0.0, 1.7e308])]
+    np.testing.assert_allclose(objectives(made, ("value", "size")), [[0, 0], [0.5, 0.5], [1, 1]])

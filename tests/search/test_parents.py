@@ -17,6 +17,7 @@ from evolvent.search.parents import (
     Pool,
     boltzmann,
     clade_counts,
+    drawn,
     elite,
     instance_pareto,
     latest,
@@ -255,3 +256,27 @@ def test_every_rule_gives_a_member_and_repeats_itself(rule: ParentRule, values: 
     chosen = [rule(made, np.random.default_rng(number)).uid for _ in range(2)]
     assert chosen[0] == chosen[1]
     assert 0 <= chosen[0] < len(values)
+
+
+HUGE = [1e308, 1.2e308, -1.7e308, 5.0]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_huge_values_can_be_drawn_from(rule: ParentRule) -> None:
+    shares(rule, pool(HUGE))
+
+
+def test_the_shares_of_huge_values() -> None:
+    close(shares(mixed, pool([1e308, 1.2e308, 0.0]), explore=0.0, exploit=0.0), parts([1e308 / 1e308, 1.2, 0.0]))
+    close(shares(boltzmann, pool(HUGE)), [0.0, 1.0, 0.0, 0.0])
+    close(shares(weighted, pool([1e308, -1e308, 1e308])), parts([1.0, 0.0, 1.0]))
+
+
+@given(st.lists(st.floats(0, 1e299), min_size=1, max_size=6))
+def test_other_weights_are_divided_by_their_sum_and_nothing_else(weights: list[float]) -> None:
+    made, w = pool([1.0] * len(weights)), np.array(weights)
+    p = w / w.sum() if w.sum() > 0 else None
+    for i in range(5):
+        wanted = int(np.random.default_rng(i).choice(len(w), p=p))
+        assert drawn(made, w, np.random.default_rng(i)).uid == wanted

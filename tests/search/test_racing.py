@@ -130,3 +130,8 @@ def test_settings_that_make_no_race() -> None:
         assemble(spec(judge__racing__most=0))
     with pytest.raises(UserError, match="negative"):
         assemble(spec(judge__racing__width=-1.0))
+
+
+def test_huge_values_that_race_are_not_valid() -> None:
+    made = joined(Evaluation(-1.7e308), Evaluation(1.7e308))
+    assert (made.value, made.status) == (None, "invalid")

@@ -196,3 +196,10 @@ def test_tokens_are_no_budget_where_no_model_writes(tmp_path: Path, files: str) 
         begin(RunSpec("iid-sampling", files, "none", "2k tokens"), tmp_path / "runs")
     with pytest.raises(UserError, match="iid-sampling, which is best-of-n for programs"):
         begin(RunSpec("best-of-n", files, "none", "9 evaluations"), tmp_path / "runs")
+
+
+def test_huge_values_are_believed(task: Callable[..., Watched]) -> None:
+    made = task(lambda value, names: Evaluation(1.7e308))
+    with made.sandbox:
+        found = rescore(made, [candidate(0, 1.7e308), candidate(1, 1.6e308)])
+    assert found["value"] == 1.7e308

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from evolvent.core.errors import UserError
-from evolvent.tasks.program import ProgramTask
+from evolvent.tasks.program import ProgramTask, World
 from evolvent.tasks.registry import load_task
+from evolvent.tasks.worlds import autocorrelation_3, heilbronn, matrix_multiplication
 from evolvent.tasks.worlds.circle_packing import judge, world
 
 FINE = "def evaluate(program_path):\n    return 1.0\n"
@@ -92,3 +93,29 @@ def test_programs_of_a_world(tmp_path: Path, sandboxed: str) -> None:
     assert (unreadable.value, unreadable.status) == (None, "unreadable")
     assert wrong.value is None
     assert "overlap" in wrong.feedback
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("made", "program", "told"),
+    [
+        (heilbronn.world("3"), "def run(n, seed):\n    return [[1.7e308, 1.7e308], [0, 0], [1, 0]]\n", "OverflowError"),
+        (
+            matrix_multiplication.world("1x1x1"),
+            "def run(n, m, p, seed):\n    return [[[10**308], [1], [1]]]\n",
+            "whole or half ones up to 1000",
+        ),
+        (autocorrelation_3.world("3"), "def run(n, seed):\n    return [1, -1, 1e-170]\n", "value = -inf"),
+    ],
+    ids=["heilbronn", "matrix-multiplication", "autocorrelation-3"],
+)
+def test_numbers_beyond_all_bounds_are_the_candidates_fault(
+    made: World, program: str, told: str, sandboxed: str
+) -> None:
+    task = ProgramTask(made)
+    with task.sandbox:
+        wrong, fine = task.evaluate([program, made.seed])
+    assert (wrong.value, wrong.status) == (None, "invalid")
+    assert told in wrong.feedback
+    assert "\n" not in wrong.feedback
+    assert fine.value is not None

@@ -178,9 +178,9 @@ def summarise(s: Step) -> None:
     s.log("trajectories", len(rows))
     if not rows:
         return
-    s.log("score", float(np.mean([t.score for t in rows])))
+    s.log("score", mean([t.score for t in rows]))
     if "outcome" not in s.metrics:
-        s.log("outcome", float(np.mean([t.outcome for t in rows])))
+        s.log("outcome", mean([t.outcome for t in rows]))
     s.log("length", float(np.mean([t.sampled for t in rows])))
     s.log("truncated", float(np.mean([t.truncated for t in rows])))
     if tokens := sum(t.sampled for t in rows):
@@ -188,6 +188,13 @@ def summarise(s: Step) -> None:
     judged = [valid for g in s.groups if (valid := g.valid)]
     s.log("flat_groups", float(np.mean([is_flat(valid) for valid in judged])))
     s.log("distinct", float(np.mean([len({t.completion for t in valid}) / len(valid) for valid in judged])))
+
+
+def mean(values: Sequence[float]) -> float:
+    """Of finite values, which is finite although their sum may not be."""
+    with np.errstate(over="ignore"):
+        found = float(np.mean(values))
+    return found if np.isfinite(found) else sum(x / len(values) for x in values)
 
 
 def is_flat(trajectories: Sequence[Trajectory]) -> bool:

@@ -7,6 +7,7 @@ Several may be chosen before the first of them is updated.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -36,7 +37,9 @@ def gain(value: float | None, parent: float, baseline: float = float("-inf")) ->
 
     There the baseline is the value of the seed program, or 0 if that is not valid.
     """
-    return 0.0 if value is None else max(value - max(parent, baseline), 0.0)
+    if value is None:
+        return 0.0
+    return min(max(value - max(parent, baseline), 0.0), sys.float_info.max)  # of huge values the difference is infinite
 
 
 def outcomes(history: Sequence[Candidate], start: int) -> Iterator[tuple[Candidate, float]]:

@@ -14,6 +14,7 @@ from jaxtyping import Float, Int
 
 from evolvent.core.errors import unknown
 from evolvent.search.candidate import Candidate
+from evolvent.search.magnitude import moderate
 
 Measure = Callable[[Sequence[Candidate]], Float[np.ndarray, " candidates"]]
 REFERENCES = 20
@@ -48,6 +49,7 @@ def map_elites(
 
 def placed(values: Float[np.ndarray, " candidates"], bins: int) -> Int[np.ndarray, " candidates"]:
     """The bin of each value, after scaling to [0, 1]."""
+    values = moderate(values)
     low, high = values.min(), values.max()
     scaled = (values - low) / (high - low) if high > low else np.full(len(values), 0.5)
     return np.clip((scaled * bins).astype(int), 0, bins - 1)

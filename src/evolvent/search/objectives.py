@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float
 
 from evolvent.core.errors import unknown
 from evolvent.search.candidate import Candidate
+from evolvent.search.magnitude import moderate
 
 ACCURATE_AND_SMALL = ("value", "-size")
 
@@ -39,7 +40,7 @@ def objectives(candidates: Sequence[Candidate], metrics: Sequence[str]) -> Float
         if len(rows) and not np.isfinite(rows[:, place]).any():
             choices = sorted(named(candidates[0]))
             raise unknown("metric", name.removeprefix("-"), choices, f"there are {', '.join(choices)}")
-    rows = np.where(np.isfinite(rows), rows, np.inf)
+    rows = moderate(np.where(np.isfinite(rows), rows, np.inf))
     low = rows.min(0, initial=np.inf)
     rows = np.where(np.isfinite(rows), rows, low)
     span = rows.max(0, initial=-np.inf) - low

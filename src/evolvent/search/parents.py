@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from evolvent.search.candidate import Candidate, ranked
+from evolvent.search.magnitude import moderate
 from evolvent.search.nsga2 import tournaments
 from evolvent.search.objectives import ACCURATE_AND_SMALL, objectives, views_by
 from evolvent.tasks.evaluation import INSTANCE
@@ -39,6 +40,7 @@ ParentRule = Callable[[Pool, np.random.Generator], Candidate]
 
 def drawn(pool: Pool, weights: Float[np.ndarray, " members"], rng: np.random.Generator) -> Candidate:
     """A member with a probability proportional to its weight; a uniform one where all weights are 0."""
+    weights = moderate(weights)
     total = weights.sum()
     p = weights / total if total > 0 else np.full(len(weights), 1 / len(weights))
     return pool.members[int(rng.choice(len(pool.members), p=p))]
@@ -79,7 +81,7 @@ def power_law(pool: Pool, rng: np.random.Generator, *, alpha: float = 1.0) -> Ca
 
 def weighted(pool: Pool, rng: np.random.Generator, *, sharpness: float = 10.0) -> Candidate:
     """w = sigmoid(sharpness (value - median) / max(MAD, 1e-6)) / (1 + children) (ShinkaEvolve, arXiv 2509.19349)."""
-    values = pool.values
+    values = moderate(pool.values)
     median = np.median(values)
     scale = max(float(np.median(np.abs(values - median))), 1e-6)
     return drawn(pool, sigmoid(sharpness * (values - median) / scale) / (1 + pool.children), rng)
@@ -87,7 +89,7 @@ def weighted(pool: Pool, rng: np.random.Generator, *, sharpness: float = 10.0) -
 
 def boltzmann(pool: Pool, rng: np.random.Generator, *, temperature: float = 1.0) -> Candidate:
     """p ~ exp((value - best) / temperature)."""
-    values = pool.values
+    values = moderate(pool.values)
     return drawn(pool, np.exp((values - values.max()) / temperature), rng)
 
 
@@ -141,7 +143,7 @@ def novel_sigmoid(pool: Pool, rng: np.random.Generator, *, sharpness: float = 10
 
     All children count, also those that are not valid; the published code counts those in its archive only.
     """
-    return drawn(pool, sigmoid(sharpness * (pool.values - middle)) / (1 + pool.children), rng)
+    return drawn(pool, sigmoid(sharpness * (moderate(pool.values) - middle)) / (1 + pool.children), rng)
 
 
 def thompson_clade(

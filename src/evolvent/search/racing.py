@@ -13,7 +13,7 @@ from evolvent.core.records import Group, Request, Trajectory
 from evolvent.core.step import Step
 from evolvent.search.archive import archive_of
 from evolvent.search.loop import written
-from evolvent.tasks.evaluation import Evaluation
+from evolvent.tasks.evaluation import Evaluation, sound
 
 REPEATS, SQUARES = "repeats", "squares"  # metrics: evaluations so far, sum of squared deviations from their mean
 
@@ -116,7 +116,7 @@ def joined(so_far: Evaluation, new: Evaluation) -> Evaluation:
     mean = so_far.value + ahead / (n + 1)
     squares = so_far.metrics.get(SQUARES, 0.0) + ahead * (new.value - mean)
     metrics = averaged(so_far.metrics, new.metrics, n)
-    return replace(so_far, value=mean, metrics={**metrics, REPEATS: n + 1, SQUARES: squares})
+    return sound(replace(so_far, value=mean, metrics={**metrics, REPEATS: n + 1, SQUARES: squares}))
 
 
 def averaged(old: Mapping[str, float], new: Mapping[str, float], n: float) -> dict[str, float]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Sequence
-from statistics import fmean
 from typing import Any
 
 from evolvent.core.role import Role
@@ -19,6 +18,7 @@ from evolvent.search.archive import archive_of
 from evolvent.search.candidate import Candidate, ranked
 from evolvent.search.final import highest
 from evolvent.search.loop import programs_of
+from evolvent.search.magnitude import mean
 from evolvent.search.normal import tree_hash
 from evolvent.tasks.program import ProgramTask
 
@@ -90,7 +90,7 @@ def rescore(task: ProgramTask, best: Sequence[Candidate], repeats: int = REPEATS
     alive = [i for i, values in enumerate(fresh) if any(v is not None for v in values)]
     if not alive:
         return data
-    place = max(alive, key=lambda i: (-fresh[i].count(None), fmean(valid(fresh[i])), -i))
+    place = max(alive, key=lambda i: (-fresh[i].count(None), mean(valid(fresh[i])), -i))
     winner, values = best[place], fresh[place]
     if gate or test or not same:
         [values], last = anew(task, [winner.text], test or train, repeats, [[]], every=not same)
@@ -98,7 +98,7 @@ def rescore(task: ProgramTask, best: Sequence[Candidate], repeats: int = REPEATS
         data["same"] = same and last
     good = valid(values)
     data |= {"winner": winner.uid, "found": winner.value, "values": good, "failed": len(values) - len(good)}
-    data["value"] = fmean(good) if good else None
+    data["value"] = mean(good) if good else None
     return data
 
 

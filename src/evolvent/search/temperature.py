@@ -10,6 +10,7 @@ import numpy as np
 
 from evolvent.search.candidate import Candidate
 from evolvent.search.grid import looks_of
+from evolvent.search.magnitude import moderate
 from evolvent.search.parents import Pool
 
 SAMPLED = 50  # candidates that the diversity is computed of
@@ -48,7 +49,7 @@ def adaptive_boltzmann(
     few = [*ups[:elites], *rest[:others]]
     few += [*ups[elites:], *rest[others:]][: elites + others - len(few)]
     t = temperature_at(diversity(everybody, rng), base) if adapts else base
-    values = np.array([c.value for c in few])
+    values = moderate(np.array([c.value for c in few]))
     p = np.exp((values - values.max()) / t)
     return few[int(rng.choice(len(few), p=p / p.sum()))]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 
@@ -35,6 +35,22 @@ def invalid(feedback: str, status: str = "invalid") -> Evaluation:
     return Evaluation(None, {}, feedback, status)
 
 
+def sound(evaluation: Evaluation) -> Evaluation:
+    """The verdict; not valid, where a number in it is not finite, as the sum of two huge ones is not."""
+    numbers = [] if evaluation.value is None else [("value", evaluation.value)]
+    wrong = [(name, x) for name, x in (*numbers, *evaluation.metrics.items()) if not math.isfinite(x)]
+    if not wrong:
+        return evaluation
+    told = f"the evaluation gave {wrong[0][0]} = {wrong[0][1]}, which is no finite number"
+    return replace(
+        evaluation,
+        value=None,
+        metrics={name: x for name, x in evaluation.metrics.items() if math.isfinite(x)},
+        feedback="\n".join(text for text in (told, evaluation.feedback) if text),
+        status="invalid" if evaluation.status == "ok" else evaluation.status,
+    )
+
+
 INSTANCE = "instance/"  # before the name of an instance of a world, in the metrics
 
 
@@ -59,7 +75,7 @@ def pooled(earlier: Evaluation | None, later: Evaluation) -> Evaluation:
     values = [value for name, value in metrics.items() if name.startswith(INSTANCE)]
     whole = read_result(metrics).value if metrics else later.value
     value = sum(values) / len(values) if values else whole
-    return Evaluation(value, metrics, feedback, later.status, later.complete)
+    return sound(Evaluation(value, metrics, feedback, later.status, later.complete))
 
 
 def number(value: Any) -> float | None:

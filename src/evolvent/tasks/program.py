@@ -25,13 +25,14 @@ from evolvent.core.errors import UserError, unknown
 from evolvent.core.records import Problem
 from evolvent.guard.sandbox import Call, Limits, Outcome, Sandbox
 from evolvent.tasks.base import Demo, Split, key_of, one_user
-from evolvent.tasks.evaluation import Evaluation, invalid, read_result
+from evolvent.tasks.evaluation import Evaluation, invalid, read_result, sound
 from evolvent.tasks.worlds import WORLDS
 
 PROGRAM = "program.py"
 UNSAFE = "EVOLVENT_UNSAFE_NO_SANDBOX"  # what --unsafe-no-sandbox sets
 FILES = re.compile(r"(.+\.py):(.+\.py)")
 STAGES = ("stage1", "stage2", "stage3")  # of an evaluator: OpenEvolve's evaluate_stage1 and so on
+BEYOND = (ArithmeticError, ValueError, RecursionError)  # what a verifier raises of data that it cannot reckon with
 EXAMPLE = "evolvent run random-search --task program:evaluator.py:program.py"
 
 
@@ -145,7 +146,16 @@ class ProgramTask:
     def _verdict(self, outcome: Outcome, names: Sequence[str]) -> Evaluation:
         if outcome.status != "ok":
             return invalid(outcome.error or outcome.status, outcome.status)
-        return self.world.judge(outcome.value, names)
+        try:
+            with np.errstate(all="ignore"):  # what is not finite is told in words
+                return sound(self.world.judge(outcome.value, names))
+        except BEYOND as reason:
+            return beyond(reason)
+
+
+def beyond(reason: Exception) -> Evaluation:
+    """The verdict on what a program gave back, where the verifier's own reckoning fails of it, as with 1e308."""
+    return invalid(f"the verifier could not reckon with what came back ({type(reason).__name__}: {reason})")
 
 
 def unreadable(program: str) -> Evaluation | None:

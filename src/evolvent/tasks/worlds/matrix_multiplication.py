@@ -174,7 +174,7 @@ def judge(value: Any, shape: Shape) -> Evaluation:
         if any(not isinstance(x, list) or len(x) != width for x, width in zip(factors, widths, strict=True)):
             return invalid(f"product {place} must have {widths[0]}, {widths[1]} and {widths[2]} numbers")
         numbers = [x for factor in factors for x in factor]
-        if any(number(x) is None or not float(2 * x).is_integer() or abs(x) > LARGEST for x in numbers):
+        if any(number(x) is None or abs(x) > LARGEST or not float(2 * x).is_integer() for x in numbers):
             return invalid(f"product {place} has numbers that are not whole or half ones up to {LARGEST}")
     doubled = [np.array([[int(2 * x) for x in f[k]] for f in rows], np.int64) for k in range(3)]
     left = np.einsum("rx,ry,rz->xyz", *doubled) - 8 * tensor(shape)  # whole numbers below 2^63: 250 * 2000^3 < 2^41
