@@ -1,4 +1,4 @@
-"""The numbers in a program as variables of an optimiser.
+"""The numbers in a program as variables (`search.tune` optimises them).
 
 Which ones: numeric literals inside the EVOLVE blocks, default values of parameters among them, with a minus in front.
 Not those that say how things are laid out (indices, slices, arguments of range, whole numbers for keywords such as
@@ -7,25 +7,19 @@ axis=0), unless asked, and never those in decorators, annotations, f-strings and
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import math
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import libcst as cst
 import numpy as np
+from jaxtyping import Float
 
 from evolvent.search.variation.fragments import written
 from evolvent.search.variation.tree import Site, program
 
-SIGMA = 0.3  # first step: of the logarithm of a positive constant, of the scale of others
 DIGITS = 8  # significant digits of a constant that is written
-IDLE = 20  # generations without a new text after which there is nothing left to try
-
-Score = Callable[[list[str]], list[float | None]]
+LARGEST = 1e300  # of a constant that was moved
 
 
 @dataclass(frozen=True)
@@ -71,114 +65,16 @@ def with_constants(source: str, values: Sequence[float], shapes: bool = False) -
     return written(source, edits)
 
 
-def optimise(
-    source: str,
-    score: Score,
-    budget: int,
-    rng: np.random.Generator,
-    population: int | None = None,
-    shapes: bool = False,
-    use_cma: bool | None = None,
-) -> tuple[str, float]:
-    """The best program found by moving its exposed numbers, and its score; the start is evaluated first.
-
-    `score` evaluates a batch of texts, higher is better, None where one is invalid; `budget` bounds the texts given to
-    it, each of which is new. Invalid ones, also scores that are not finite, are left out of the update. By CMA-ES
-    (library `cma`, if it is installed, or as `use_cma` says), else by a (mu/mu, lambda)-ES. Positive constants that are
-    not whole move on a logarithmic scale, so they stay positive. Gives minus infinity if nothing was valid.
-    """
-    start = constants(source, shapes)
-    known: dict[str, float | None] = {}
-
-    def evaluate(texts: list[str]) -> None:
-        new = list(dict.fromkeys(text for text in texts if text not in known))[: budget - len(known)]
-        for text, value in zip(new, score(new) if new else [], strict=True):
-            known[text] = value if value is not None and math.isfinite(value) else None
-
-    evaluate([source])
-    lam = population or 4 + int(3 * math.log(max(1, len(start))))
-    if start:
-        if use_cma is None:
-            use_cma = importlib.util.find_spec("cma") is not None
-        strategy: Strategy = (Cma if use_cma else SelfAdaptive)(len(start), max(4, lam), rng)
-        idle = 0
-        while len(known) < budget and idle < IDLE:
-            before, points = len(known), strategy.ask()
-            texts = [with_constants(source, _values(start, point), shapes) for point in points]
-            evaluate(texts)
-            idle = 0 if len(known) > before else idle + 1
-            valid = [(x, v) for x, text in zip(points, texts, strict=True) if (v := known.get(text)) is not None]
-            strategy.tell([x for x, _ in valid], [v for _, v in valid])
-    best = max((t for t, v in known.items() if v is not None), key=lambda t: known[t] or 0.0, default=source)
-    value = known.get(best)
-    return best, value if value is not None else -math.inf
-
-
-class Strategy(Protocol):
-    """An optimiser of points, from 0 with steps of about `SIGMA`, that takes the points that could be evaluated."""
-
-    def __init__(self, size: int, population: int, rng: np.random.Generator) -> None: ...
-    def ask(self) -> list[np.ndarray]: ...
-    def tell(self, points: list[np.ndarray], scores: list[float]) -> None: ...
-
-
-class Cma:
-    """CMA-ES of the library `cma` (Hansen, arXiv 1604.00772), with the randomness handed in."""
-
-    def __init__(self, size: int, population: int, rng: np.random.Generator) -> None:
-        cma = importlib.import_module("cma")  # here, since it takes a second or more
-        options = {
-            "popsize": population,
-            "verbose": -9,
-            "seed": math.nan,
-            "randn": lambda *shape: rng.normal(size=shape),
-        }
-        self.inner = cma.CMAEvolutionStrategy(np.zeros(size), SIGMA, options)
-
-    def ask(self) -> list[np.ndarray]:
-        """The next points."""
-        return list(self.inner.ask())
-
-    def tell(self, points: list[np.ndarray], scores: list[float]) -> None:
-        """Updates by what could be evaluated; nothing if that is fewer than the update is a mean of."""
-        if len(points) >= max(3, self.inner.sp.weights.mu):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # that they are fewer than were asked for
-                self.inner.tell(points, [-score for score in scores])
-
-
-class SelfAdaptive:
-    """(mu/mu, lambda)-ES with a step size that adapts itself (Beyer and Schwefel 2002, doi 10.1023/A:1015059928466)."""
-
-    def __init__(self, size: int, population: int, rng: np.random.Generator) -> None:
-        self.mean, self.sigma, self.population, self.rng = np.zeros(size), SIGMA, population, rng
-        self.rate = 1 / math.sqrt(2 * size)
-        self.sigmas: dict[bytes, float] = {}
-
-    def ask(self) -> list[np.ndarray]:
-        """The next points."""
-        sigmas = self.sigma * np.exp(self.rate * self.rng.normal(size=self.population))
-        points = [self.mean + sigma * self.rng.normal(size=len(self.mean)) for sigma in sigmas]
-        self.sigmas = {point.tobytes(): float(sigma) for point, sigma in zip(points, sigmas, strict=True)}
-        return points
-
-    def tell(self, points: list[np.ndarray], scores: list[float]) -> None:
-        """The mean of the best quarter, or of fewer if fewer could be evaluated."""
-        best = [points[i] for i in np.argsort(scores)[::-1][: max(1, self.population // 4)]]
-        if best:
-            self.mean = np.mean(best, axis=0)
-            self.sigma = math.exp(np.mean([math.log(self.sigmas[point.tobytes()]) for point in best]))
-
-
-def _values(start: list[Constant], point: np.ndarray) -> list[float]:
-    """What the coordinates of a point mean: factors of positive constants, else shifts in units of the constant."""
+def moved(start: Sequence[Constant], point: Float[np.ndarray, " constants"]) -> list[float]:
+    """Values at a point, 0 being where they are: a coordinate is the logarithm of a factor for positive constants that
+    are not whole, which so stay positive, else a shift in units of the constant (1 at least; 4 for whole numbers)."""
     found = []
     for constant, z in zip(start, point.tolist(), strict=True):
         if constant.value > 0 and not constant.integer:
-            found.append(constant.value * math.exp(min(max(z, -50.0), 50.0)))
+            value = constant.value * math.exp(min(max(z, -50.0), 50.0))
         else:
-            scale = max(abs(constant.value), 4.0 if constant.integer else 1.0)
-            found.append(constant.value + scale * z)
+            value = constant.value + z * max(abs(constant.value), 4.0 if constant.integer else 1.0)
+        found.append(min(max(value, -LARGEST), LARGEST))
     return found
 
 
