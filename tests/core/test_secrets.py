@@ -30,6 +30,13 @@ def test_values_of_variables_named_like_secrets(name: str, monkeypatch: pytest.M
     assert "12345" not in redact(json.dumps({"text": 'abc"\\12345'}))
 
 
+def test_a_secret_of_digits_is_no_part_of_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DUMMY_API_KEY", "00000000")
+    for text in ("100000000 tokens", "0.30000000000000004", "0.00000000"):
+        assert redact(text) == text
+    assert redact("key=00000000, x00000000y") == "key=***, x***y"
+
+
 def test_short_values_and_other_variables_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SORT_KEY", "name")
     monkeypatch.setenv("EDITOR_PATH", "some-long-value")

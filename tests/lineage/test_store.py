@@ -197,6 +197,15 @@ def test_a_full_disk(tmp_path: Path) -> None:
     assert len(events) > 10
 
 
+def test_an_event_that_cannot_be_read(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.add("a", "created", {})
+    with sqlite3.connect(tmp_path / "store.db") as db:
+        db.execute("UPDATE events SET data = '{\"x\": 0.3***4}'")
+    with pytest.raises(UserError, match="its file is damaged; move it away"):
+        store.events("a")
+
+
 # --- addresses and secrets ---
 
 
@@ -206,6 +215,18 @@ def test_addresses_that_lead_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyP
             Store(tmp_path, url)
         assert "hunter22" not in str(told.value)
         assert ";" in str(told.value) or "pip install" in str(told.value)
+
+
+def test_secrets_that_look_like_numbers_and_names_leave_the_store_readable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("DUMMY_API_KEY", "00000000"), ("SORT_KEY", "evaluation"), ("OTHER_KEY", '", "x": "')):
+        monkeypatch.setenv(name, value)
+    store = Store(tmp_path)
+    numbers = {"evaluation": 0.30000000000000004, "many": [100000000, (1e-08, None, True)], "x": ["y", "x"]}
+    store.add("a", "evaluation", {**numbers, "told": "the key is 00000000"})
+    found = store.events("a")[0].data
+    assert found == {**numbers, "many": [100000000, [1e-08, None, True]], "told": "the key is ***"}
 
 
 def test_secrets_do_not_get_into_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -310,6 +310,15 @@ def test_a_password_in_the_description_is_refused_before_anything_is_written(
         assert not (tmp_path / "runs/run").exists()
 
 
+def test_a_number_is_no_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DUMMY_API_KEY", "00000000")
+    settings = {"learn.lr": 0.30000000000000004, "propose.problems": 2, "propose.n": 2}
+    spec = RunSpec("grpo", "arith:1x1", small_model(), "1 step", 100000000, settings)
+    result = begin_run(spec, Store(tmp_path / "runs"), final=False)
+    assert result.view.spec["settings"] == settings
+    assert result.view.spec["seed"] == 100000000
+
+
 def test_secrets_are_nowhere_in_what_a_run_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A key in the environment and on the command line, a password in the address of the store."""
     monkeypatch.setenv("MY_API_KEY", "sk-0123456789abcdef")

@@ -17,7 +17,12 @@ SHORTEST = 8  # characters; shorter values are words that may stand anywhere
 
 @lru_cache(maxsize=4)
 def _pattern(values: tuple[str, ...]) -> re.Pattern[str] | None:
-    return re.compile("|".join(re.escape(v) for v in values)) if values else None
+    return re.compile("|".join(_whole(v) for v in values)) if values else None
+
+
+def _whole(value: str) -> str:
+    """A pattern for a secret; one of digits is not looked for among the digits of a longer number."""
+    return rf"(?<!\d)(?<!\d\.){value}(?!\d)" if value.isdecimal() else re.escape(value)
 
 
 def redact(text: str) -> str:

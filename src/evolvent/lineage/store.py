@@ -23,6 +23,7 @@ from evolvent.core.secrets import redact
 from evolvent.lineage.objects import Objects
 
 VERSION = "1"
+DAMAGED = "move it away; the runs' figures are also in their metrics.jsonl"  # what to do then
 PATIENCE = 15.0  # seconds to wait for another process to finish writing
 _tables = sql.MetaData()
 META = sql.Table("evolvent", _tables, sql.Column("key", sql.String, primary_key=True), sql.Column("value", sql.String))
@@ -48,6 +49,15 @@ class Event:
     time: float
     kind: str
     data: dict[str, Any]
+
+
+def without_secrets(data: Any) -> Any:
+    """Plain data, each text in it redacted by itself: numbers stay what they are, and so do names of fields."""
+    if isinstance(data, str):
+        return redact(data)
+    if isinstance(data, dict):
+        return {k: without_secrets(v) for k, v in data.items()}
+    return [without_secrets(v) for v in data] if isinstance(data, list | tuple) else data
 
 
 class Store:
@@ -122,14 +132,17 @@ class Store:
             elif "full" in text or "disk I/O" in text:
                 why, what = "the disk is full or fails", "free some space (`evolvent gc` helps), then `evolvent resume`"
             elif "malformed" in text or "not a database" in text:
-                why, what = "its file is damaged", "move it away; the runs' figures are also in their metrics.jsonl"
+                why, what = "its file is damaged", DAMAGED
             elif "readonly" in text or "unable to open" in text:
                 why, what = "it cannot be written", "check the permissions, or use another --store"
             elif "onnection" in text:
                 why, what = text.split("\n")[0], "check that the server runs, and the address"
             else:
                 why, what = text.split("\n")[0], "check that it is a store of evolvent"
-            raise UserError(f"the store {self.name} cannot be used: {why}; {what}") from None
+            raise self._useless(why, what) from None
+
+    def _useless(self, why: str, what: str) -> UserError:
+        return UserError(f"the store {self.name} cannot be used: {why}; {what}")
 
     @property
     def name(self) -> str:
@@ -143,7 +156,7 @@ class Store:
     def add_many(self, run: str, events: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
         """Append several events in one transaction. Known secrets in them are replaced (`core.secrets`)."""
         now = time.time()
-        rows = [{"run": run, "time": now, "kind": kind, "data": redact(json.dumps(data))} for kind, data in events]
+        rows = [{"run": run, "time": now, "kind": k, "data": json.dumps(without_secrets(data))} for k, data in events]
         with self._guarded(), self.engine.begin() as db:
             db.execute(EVENTS.insert(), rows)
 
@@ -163,7 +176,11 @@ class Store:
 
     def _read(self, query: Any) -> list[Event]:
         with self._guarded(), self.engine.connect() as db:
-            return [Event(r.id, r.run, r.time, r.kind, json.loads(r.data)) for r in db.execute(query)]
+            rows = db.execute(query).all()
+        try:
+            return [Event(r.id, r.run, r.time, r.kind, json.loads(r.data)) for r in rows]
+        except ValueError:
+            raise self._useless("its file is damaged", DAMAGED) from None
 
     def folder(self, run: str) -> Path:
         """Where a run keeps its checkpoint, its report and its logs."""

@@ -28,7 +28,7 @@ from evolvent.engine import is_endpoint
 from evolvent.lineage import pack
 from evolvent.lineage.replies import Replies
 from evolvent.lineage.runs import RunView, free_name, read_run, run_names
-from evolvent.lineage.store import Store
+from evolvent.lineage.store import Store, without_secrets
 from evolvent.lineage.versions import chosen, load_assembled, place, read_weights, store_weights
 from evolvent.run.assemble import Assembled, assemble
 from evolvent.run.check import (
@@ -95,8 +95,8 @@ class Session:
         """Begin a new run; `UserError` if the name is taken or its description holds a secret."""
         check_options(self.name, self.logs, self.target)
         refuse_hopeless(assembled, self.target)
-        description = json.dumps(self.spec.as_dict())
-        if redact(description) != description:
+        description = json.loads(json.dumps(self.spec.as_dict()))  # as it would be stored
+        if without_secrets(description) != description:
             raise UserError(
                 "the run's description holds a password or key, and it would be stored with the run; leave it out of "
                 "the address and put it into the environment variable EVOLVENT_API_KEY"
