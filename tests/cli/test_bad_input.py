@@ -57,6 +57,7 @@ def refused(args: list[str], capsys: pytest.CaptureFixture[str]) -> str:
         (["grpo", "--set", "learn.lr"], "wants path=value"),
         (["grpo", "--set", "learn.lr=fast"], "learn.lr must be float"),
         (["grpo", "--set", "learn.lr=nan"], "must be a number, got nan"),
+        (["grpo", "--set", "judge.shaping.lines=nan"], r"judge.shaping.lines must be a number, got nan"),
         (["grpo", "--set", "propose.n=0"], "at least 1 problem and 1 rollout"),
         (["grpo", "--set", "rollout.temperature=-1"], "temperature must be at least 0"),
         (["grpo", "--set", "credit.baseline=nonsense"], "no part `nonsense`"),

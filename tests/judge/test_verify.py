@@ -79,6 +79,17 @@ def test_what_had_an_error_is_not_judged() -> None:
     assert role.ledger.of("verifier_seconds") > 0
 
 
+def test_a_reward_that_is_no_finite_number_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Far(Digits):
+        def score(self, problem: Problem, completion: str) -> Score:
+            return Score(1.0, completion, {"share": 10.0 if "x" in completion else 0.5})
+
+    rows, _ = judged(Verify({"share": 1e308}), Far(), ["x", "a", "b"])
+    assert rows[0].error == "verifier: the reward is no finite number (outcome + 1e+308 x share)"
+    assert not rows[0].rewards
+    assert rows[1].score == 1 + 5e307
+
+
 def test_shaping_that_the_verifier_does_not_give_is_refused_before_the_run() -> None:
     role = role_of(random_policy(layers=1, width=16), Digits())
     Verify({"share": 0.5}).setup(role)

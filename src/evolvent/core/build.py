@@ -256,9 +256,20 @@ def check_type(path: str, value: Any, annotation: Any) -> Any:
         ) from None
     if isinstance(value, bool) and checked is not value:
         raise UserError(f"{path} must be a number, got {value}")
-    if isinstance(checked, float) and not math.isfinite(checked):
-        raise UserError(f"{path} must be a number, got {checked}")
+    check_finite(path, checked)
     return checked
+
+
+def check_finite(path: str, value: Any) -> None:
+    """`UserError` for a number that is infinite or none, in whatever holds it."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise UserError(f"{path} must be a number, got {value}; give a finite one")
+    if isinstance(value, Mapping):
+        for key, part in value.items():
+            check_finite(f"{path}.{key}", part)
+    elif isinstance(value, list | tuple | set | frozenset):
+        for part in value:
+            check_finite(path, part)
 
 
 def snake(name: str) -> str:

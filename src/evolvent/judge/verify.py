@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -45,12 +46,16 @@ class Verify:
             if isinstance(score, VerifierError):
                 t.error = f"verifier: {score}"
                 continue
+            shares = {name: self.shaping[name] * x for name, x in score.shaping.items() if name in self.shaping}
+            if not math.isfinite(score.outcome + sum(shares.values())):
+                parts = " + ".join(["outcome", *(f"{self.shaping[name]:g} x {name}" for name in shares)])
+                t.error = f"verifier: the reward is no finite number ({parts})"
+                continue
             t.reward("outcome", score.outcome, s.role.task.name)
             t.info["answer"] = score.answer
-            for name, value in score.shaping.items():
-                t.info[f"shaping/{name}"] = value
-                if name in self.shaping:
-                    t.reward(name, self.shaping[name] * value, s.role.task.name)
+            t.info |= {f"shaping/{name}": value for name, value in score.shaping.items()}
+            for name, value in shares.items():
+                t.reward(name, value, s.role.task.name)
 
 
 def verify(task: Any, rows: Sequence[Trajectory], ledger: Ledger) -> list[Score | VerifierError]:
