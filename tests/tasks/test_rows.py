@@ -200,6 +200,7 @@ def test_a_line_of_text_is_a_prompt(tmp_path: Path) -> None:
     ("name", "text", "said"),
     [
         ("a.jsonl", '{"prompt": "x"}\n\n{"prompt": \n', "a.jsonl line 3 is not JSON"),
+        ("a.jsonl", '{"prompt": "x", "answer": ' + "1" * 5000 + "}", "a.jsonl line 1 is not JSON.*5000 digits"),
         ("a.jsonl", "[1, 2]\n", "a.jsonl line 1 is a list"),
         ("a.jsonl", '{"prompt": "1"}\n' * 12, "line 1 has no `answer`.*a.jsonl:my_reward.py"),
         ("a.jsonl", '{"prompt": "1", "answer": null}\n', "the answer of line 1"),

@@ -68,7 +68,7 @@ def _jsonl(path: Path, lines: Iterable[str]) -> list[Row]:
             continue
         try:
             data = json.loads(line)
-        except (json.JSONDecodeError, RecursionError) as reason:
+        except (ValueError, RecursionError) as reason:  # a number of thousands of digits is no JSONDecodeError
             raise UserError(
                 f"{path.name} line {number} is not JSON ({reason}); each line is one object, as in "
                 '{"prompt": "2+2=", "answer": "4"}'
