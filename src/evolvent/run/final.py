@@ -113,7 +113,7 @@ def remembered(subject: Subject) -> list[dict[str, Any]]:
     own = {part.partition(":")[0] for part in subject.task.name.split("+")}
     found = []
     for name in REMEMBERED:
-        if name in own:
+        if name.partition(":")[0] in own:
             continue
         task: Task = load_task(name, subject.policy.format.wording)
         other = Subject(subject.policy, subject.engine, task, subject.ledger, subject.seed, subject.adapter)
