@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from functools import cached_property
@@ -9,6 +10,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from evolvent.core.errors import UserError, unknown
+
+EXPERIMENT, TAG = "evolvent", "evolvent.run"  # of MLflow
 
 
 class Log(Protocol):
@@ -83,12 +86,29 @@ class WeightsAndBiases:
 
 
 class MLflow:
-    """MLflow, if the extra `mlflow` is installed; its own environment variables say where to."""
+    """MLflow, if the extra `mlflow` is installed; its own environment variables say where to.
+
+    A run that is resumed goes on in the MLflow run that it began, which it knows by a tag.
+    """
 
     def __init__(self, folder: Path, name: str, before: Mapping[int, Mapping[str, float]]) -> None:
         self.mlflow = _import("mlflow")
-        self.mlflow.set_experiment("evolvent")
-        self.mlflow.start_run(run_name=name)
+        self.mlflow.set_experiment(EXPERIMENT)
+        place = hashlib.blake2b(str(folder.resolve()).encode(), digest_size=6).hexdigest()  # other stores use names too
+        tag = f"{name} {place}"
+        found = []
+        if before:
+            found = self.mlflow.search_runs(
+                experiment_names=[EXPERIMENT],
+                filter_string=f"tags.`{TAG}` = '{tag}'",
+                order_by=["start_time DESC"],
+                max_results=1,
+                output_format="list",
+            )
+        if found:
+            self.mlflow.start_run(run_id=found[0].info.run_id)
+        else:
+            self.mlflow.start_run(run_name=name, tags={TAG: tag})
 
     def step(self, t: int, metrics: Mapping[str, float]) -> None:
         """Log a step."""
