@@ -185,6 +185,8 @@ def test_an_endpoint_that_is_down() -> None:
         (404, "nothing here", None),
         (200, "<html>welcome</html>", "no list of models"),
         (200, [1, 2], "no list of models"),
+        (200, "[" * 2000, "no list of models"),
+        (500, "[" * 2000, "it is busy or broken"),
         (200, {"data": [{"id": "other"}, {"id": "modest"}]}, "unknown model `model`; did you mean modest"),
     ],
 )
@@ -403,6 +405,7 @@ def one(act: Any, **settings: Any) -> tuple[Any, EndpointEngine, Scripted]:
         ("[1]", "not a JSON object: [1]", 1, 1),
         ({"usage": {"prompt_tokens": 5, "completion_tokens": 2}}, "no choices", 1, 2),
         ({"choices": []}, "no choices", 1, 0),
+        ("[" * 2000, "not a JSON object: [[[[", 1, guess("[" * 2000)),
         ({"choices": {"a": 1}}, "no choices", 1, 0),
         ({"choices": [{"message": None, "finish_reason": "stop"}]}, "no message", 1, 0),
         (chat_reply(None), "no text", 1, 3),

@@ -213,7 +213,7 @@ def test_several_calls_keep_their_order() -> None:
 @pytest.mark.parametrize(
     "turn",
     ["", "The number is 89.", "<answer>89</answer>", '{"answer": 89}', "[1, 2]", "[]", "12*7 [12*7]",
-     "<think><tool_call>{}</tool_call></think> 89", "{not json"],
+     "<think><tool_call>{}</tool_call></think> 89", "{not json", "[" * 2000],
 )  # fmt: skip
 def test_what_is_no_call(turn: str) -> None:
     assert parse_calls(turn) == []
@@ -228,6 +228,10 @@ def test_what_is_no_call(turn: str) -> None:
         ('<tool_call>{"name": "f", "arguments": [1]}</tool_call>', "no JSON object"),
         ('<tool_call>{"name": "f", "arguments": "{"}</tool_call>', "arguments of f are no valid JSON"),
         ("[TOOL_CALLS]f[ARGS]{oops", "no valid JSON"),
+        ("<tool_call>" + "[" * 2000 + "</tool_call>", "nested too deeply"),
+        ('<tool_call>{"name": "f", "arguments": "' + "[" * 2000 + '"}</tool_call>', "arguments of f are no valid JSON"),
+        ('[TOOL_CALLS]f[ARGS]{"a": ' + "[" * 2000, "no valid JSON"),
+        ('[TOOL_CALLS]f[ARGS]{"a": ' + "[" * 200 + "]" * 200 + "}", "arguments of f are no valid JSON"),
         ("[TOOL_CALLS] nothing", "no valid JSON"),
     ],
 )
@@ -235,3 +239,8 @@ def test_a_broken_call_says_what_is_wrong_with_it(turn: str, said: str) -> None:
     (call,) = parse_calls(turn)
     assert call.name == ""
     assert said in call.error
+
+
+def test_a_parameter_that_is_nested_too_deeply_is_a_text() -> None:
+    [call] = parse_calls(f"<function=f><parameter=a>{'[' * 2000}</parameter></function>")
+    assert call.arguments == {"a": "[" * 2000}

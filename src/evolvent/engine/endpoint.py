@@ -17,7 +17,6 @@ Services report log-probs at temperature 1, before any truncation, so other temp
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -30,6 +29,7 @@ from evolvent.core.errors import UserError, unknown
 from evolvent.core.ledger import Ledger
 from evolvent.core.random import identifier
 from evolvent.core.records import Trajectory
+from evolvent.core.untrusted import read_json
 from evolvent.engine.base import Actor, Sampling
 from evolvent.engine.reply import read_choice, read_usage, short, spread
 from evolvent.engine.requests import Answer, RequestBranch, RequestTree
@@ -184,7 +184,7 @@ class EndpointEngine:
             remedy = "it is busy or broken; try again later" if busy else "an endpoint's address usually ends in /v1"
             raise UserError(f"{self.endpoint.url}/models answers with status {status} ({short(text)}); {remedy}")
         try:
-            cards = {str(card["id"]): card for card in json.loads(text)["data"]}
+            cards = {str(card["id"]): card for card in read_json(text)["data"]}
         except (ValueError, KeyError, TypeError):
             raise UserError(
                 f"{self.endpoint.url}/models gives no list of models ({short(text)}); is this an OpenAI-compatible "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -11,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evolvent.core.secrets import redact
+from evolvent.core.untrusted import read_json
 
 CHARACTERS_PER_TOKEN = 4  # for estimates, where a service does not report its usage
 LONGEST_PAUSE = 600.0  # seconds that a Retry-After is obeyed for
@@ -138,7 +138,7 @@ def short(text: str, size: int = 200) -> str:
 def message(text: str) -> str:
     """What an error reply says."""
     try:
-        error = json.loads(text)["error"]
+        error = read_json(text)["error"]
         return short(str(error["message"] if isinstance(error, dict) else error))
     except (ValueError, KeyError, TypeError):
         return short(text)

@@ -21,6 +21,7 @@ import httpx
 
 from evolvent.core.errors import UserError
 from evolvent.core.random import digest, stream
+from evolvent.core.untrusted import read_json
 from evolvent.engine.reply import body_text, counts, guess, message, reply_text, retry_after, short
 
 T = TypeVar("T")
@@ -89,7 +90,7 @@ class Outcome:
     def charge(self, body: Mapping[str, Any], text: str) -> dict[str, Any] | None:
         """Count one answered attempt; the JSON object that it holds, if it does."""
         try:
-            reply = json.loads(text)
+            reply = read_json(text)
         except ValueError:
             reply = None
         reply = reply if isinstance(reply, dict) else None

@@ -6,6 +6,8 @@ import json
 import re
 from typing import Any, NamedTuple
 
+from evolvent.core.untrusted import read_json
+
 TAGGED = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.DOTALL)  # Hermes, Qwen, and many after them
 FUNCTION = re.compile(r"<function=([^>\s]+)>(.*?)(?:</function>|\Z)", re.DOTALL)  # Llama 3.1, Qwen3-Coder
 PARAMETER = re.compile(r"<parameter=([^>\s]+)>\n?(.*?)\n?(?:</parameter>|\Z)", re.DOTALL)
@@ -51,7 +53,7 @@ def _function(name: str, body: str) -> Call:
 def _value(text: str) -> Any:
     """A parameter that stands alone: JSON where it is that, else the text."""
     try:
-        return json.loads(text)
+        return read_json(text)
     except ValueError:
         return text
 
@@ -63,10 +65,10 @@ def _mistral(text: str) -> list[Call]:
     decoder = json.JSONDecoder()
     while match := NAMED.match(text):
         try:
-            found, end = decoder.raw_decode(text, match.end())
-        except ValueError as reason:
+            _, end = decoder.raw_decode(text, match.end())
+        except (ValueError, RecursionError) as reason:
             return [*calls, Call("", {}, f"the call is no valid JSON ({reason})")]
-        calls.append(_arguments(match[1], found))
+        calls.append(_arguments(match[1], text[match.end() : end]))
         text = text[end:].removeprefix(MISTRAL)
     return calls
 
@@ -75,7 +77,7 @@ def _whole(text: str) -> list[Call]:
     """A turn that is nothing but calls in JSON; other JSON is an answer and no call."""
     fenced = FENCE.fullmatch(text)
     try:
-        found = json.loads(fenced[1] if fenced else text)
+        found = read_json(fenced[1] if fenced else text)
     except ValueError:
         return []
     entries = found if isinstance(found, list) else [found]
@@ -85,7 +87,7 @@ def _whole(text: str) -> list[Call]:
 
 def _json(body: str) -> list[Call]:
     try:
-        return _read(json.loads(body))
+        return _read(read_json(body))
     except ValueError as reason:
         return [Call("", {}, f"the call is no valid JSON ({reason})")]
 
@@ -108,7 +110,7 @@ def _arguments(name: str, found: Any) -> Call:
     """A call with arguments as an object, or as the JSON text of one."""
     if isinstance(found, str):
         try:
-            found = json.loads(found)
+            found = read_json(found)
         except ValueError as reason:
             return Call("", {}, f"the arguments of {name} are no valid JSON ({reason})")
     if not isinstance(found, dict | None):

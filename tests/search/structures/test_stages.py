@@ -111,6 +111,8 @@ def test_structures_in_answers() -> None:
     assert structure_in('{"a": "b"}') == {"a": "b"}
     assert structure_in("I have none {") is None
     assert structure_in("[1]") is None
+    assert structure_in('{"a": ' + "[" * 2000 + "}") is None
+    assert structure_in('```json\n{"a": "b"}\n```\n```json\n{"a": ' + "[" * 2000 + "}\n```") == {"a": "b"}
 
 
 def test_a_model_goes_through_the_stages_and_fills_in(tmp_path: Path) -> None:

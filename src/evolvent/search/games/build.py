@@ -7,12 +7,12 @@ and does not suit, places on the level that block the way, numbers that are too 
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from evolvent.core.untrusted import read_json
 from evolvent.search.games.plan import PLAYER, Entry, Plan, settled
 from evolvent.tasks.worlds.grid_games.bot import Report, rearranged
 from evolvent.tasks.worlds.grid_games.check import Finding
@@ -35,8 +35,8 @@ COLOURS = ("white", "grey", "red", "crimson", "orange", "amber", "gold", "yellow
 def data_of(text: str) -> Data:
     """The data of a game's text, with every field there. `GameError` where it is none."""
     try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as reason:
+        data = read_json(text)
+    except ValueError as reason:
         raise GameError(f"game: it is no JSON: {reason}") from None
     game_of(data)
     empty = {"title": "", "story": "", "objects": {}, "counters": {}, "rules": [], "win": [], "lose": [], "levels": []}

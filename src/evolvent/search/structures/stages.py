@@ -18,6 +18,7 @@ from evolvent.core.random import identifiers, stream
 from evolvent.core.records import Group, Message, Problem, Request, Trajectory
 from evolvent.core.role import Role
 from evolvent.core.step import Step
+from evolvent.core.untrusted import read_json
 from evolvent.engine.absent import AbsentPolicy
 from evolvent.search.archive import archive_of
 from evolvent.search.asking import Prompts, ask_once
@@ -187,8 +188,8 @@ def structure_in(text: str) -> dict[str, str] | None:
     """The JSON object of an answer, its values as texts; None where there is none."""
     for block in [*BLOCK.findall(text)[::-1], text[text.find("{") : text.rfind("}") + 1]]:
         try:
-            found = json.loads(block)
-        except json.JSONDecodeError:
+            found = read_json(block)
+        except ValueError:
             continue
         if isinstance(found, dict) and found:
             return {str(k): v if isinstance(v, str) else json.dumps(v) for k, v in found.items()}

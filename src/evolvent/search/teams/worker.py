@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import re
@@ -12,6 +13,7 @@ from typing import Any
 from evolvent.core.records import Message, Problem, Request
 from evolvent.core.role import Role
 from evolvent.core.step import Step
+from evolvent.core.untrusted import read_json
 from evolvent.search.asking import answers
 from evolvent.tasks.base import Reply, Tools, key_of
 from evolvent.tasks.worlds.workflow.execute import Trace
@@ -80,7 +82,7 @@ class Tooling:
         if match is None:
             return Reply("", done=True, calls=0)
         try:
-            arguments = json.loads(match[2])
+            arguments = read_json(match[2])
         except ValueError:
             return Reply("error: the arguments are no JSON object")
         return self.call(match[1], arguments)
@@ -141,8 +143,9 @@ def traces_in(feedback: str, names: Sequence[str] | None = None) -> list[tuple[s
     found: dict[str, tuple[str, list[dict[str, Any]]]] = {}
     head = ""
     for line in feedback.splitlines():
-        if line.startswith(TRACE) and head:
-            found[head.partition(":")[0]] = head, json.loads(line.removeprefix(TRACE))
-        else:
+        if not line.startswith(TRACE) or not head:
             head = line
+            continue
+        with contextlib.suppress(ValueError):  # a wrong answer of several lines may look like a trace
+            found[head.partition(":")[0]] = head, read_json(line.removeprefix(TRACE))
     return [pair for name, pair in found.items() if names is None or name in names]

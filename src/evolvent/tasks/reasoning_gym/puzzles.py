@@ -6,7 +6,6 @@ around it. An illegal move makes the answer wrong; reasoning-gym passes over mos
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -17,6 +16,7 @@ from reasoning_gym.algorithmic.jugs import verify_solution
 from reasoning_gym.factory import create_dataset
 from reasoning_gym.games.rush_hour import Board
 
+from evolvent.core.untrusted import read_json
 from evolvent.tasks.reasoning_gym.compact import MOVES, STEPS, WORDINGS
 from evolvent.tasks.reasoning_gym.expression import NotAFormula, arithmetic
 
@@ -129,8 +129,8 @@ def colouring(item: Item, answer: str) -> bool:
     """A JSON map from every vertex to one of the colours, no edge between equal ones."""
     puzzle = item["puzzle"]
     try:
-        found = json.loads(answer)
-    except (ValueError, RecursionError):
+        found = read_json(answer)
+    except ValueError:
         return False
     if not isinstance(found, dict) or set(found) != {str(v) for v in puzzle["vertices"]}:
         return False
@@ -142,8 +142,8 @@ def colouring(item: Item, answer: str) -> bool:
 def _moves(answer: str) -> list[str] | None:
     """A JSON list of strings."""
     try:
-        found = json.loads(answer)
-    except (ValueError, RecursionError):
+        found = read_json(answer)
+    except ValueError:
         return None
     fits = isinstance(found, list) and len(found) <= MOST_MOVES and all(isinstance(x, str) for x in found)
     return found if fits else None
@@ -282,8 +282,8 @@ def path(item: Item, answer: str) -> bool:
 def boxes(item: Item, answer: str) -> bool:
     """A list of steps, each a map from agents to what they do, after which every box is on its target."""
     try:
-        plan = json.loads(answer)
-    except (ValueError, RecursionError):
+        plan = read_json(answer)
+    except ValueError:
         return False
     if not isinstance(plan, list) or len(plan) > MOST_MOVES or not all(isinstance(step, dict) for step in plan):
         return False

@@ -79,7 +79,7 @@ def test_what_is_of_another_form_is_refused(path: str, value: Any, said: str) ->
         ('{"objects": {}, "objects": {}}', "twice"),
         ('{"objects": NaN}', "NaN is no number"),
         ("[" * 100_000, "at most 20000 characters"),
-        ("[" * 19_000, "nested|no JSON"),
+        ("[" * 19_000, "no JSON: it is nested too deeply"),
         ('{"objects": ' + "9" * 5_000 + "}", "no JSON|must be a dict"),
     ],
 )

@@ -125,6 +125,9 @@ def test_reports_and_names() -> None:
     assert found.missing == {("pets", "price"): [-1]}
     assert read_report("unit a.b: cents\nunit a.b: grams").units == {("a", "b"): "cents"}
     assert read_report("table x y\ncolumn nowhere\njoin a = b\nmissing a.b: [1]").columns == {}
+    assert read_report("values x.y: " + "[" * 2000 + "\nmissing x.y: " + "[" * 2000 + "\nunit x.y: g").units == {
+        ("x", "y"): "g"
+    }
     assert words("tbl_purchase_date") == ["purchase", "date"]
     assert words("HousesTable") == ["houses"]
 

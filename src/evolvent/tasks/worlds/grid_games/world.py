@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from evolvent.core.random import stream
+from evolvent.core.untrusted import read_json
 from evolvent.guard.sandbox import Call
 from evolvent.tasks.base import Split
 from evolvent.tasks.evaluation import Evaluation, invalid, over_instances
@@ -70,8 +71,8 @@ def collection(versions: Mapping[str, Sequence[str]]) -> str:
 def read_collection(text: str) -> dict[str, list[str]]:
     """The lineages of a text. `GameError` for what is of another form."""
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as reason:
+        found = read_json(text)
+    except ValueError as reason:
         raise GameError(f"collection: it is no JSON: {reason}") from None
     if not isinstance(found, dict) or not all(
         isinstance(texts, list) and all(isinstance(t, str) for t in texts) for texts in found.values()

@@ -9,10 +9,11 @@ Anything else is left to models to read. Of facts that contradict each other the
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass, field
 from typing import Any
+
+from evolvent.core.untrusted import read_json
 
 PLACE = re.compile(r"(\w+)\.(\w+)")
 Place = tuple[str, str]  # table, column
@@ -49,7 +50,7 @@ def read_report(text: str) -> Report:
             named[word].setdefault((place[1], place[2]), what)
         elif word in ("values", "missing") and place:
             try:
-                data = json.loads(what)
+                data = read_json(what)
             except ValueError:
                 continue
             if word == "values" and isinstance(data, list):

@@ -18,6 +18,8 @@ from functools import lru_cache
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
+from evolvent.core.untrusted import read_json
+
 BACKBONES = ("tiny", "small", "large")
 TOOLS = ("lookup", "converter", "calculator")
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,30}")
@@ -171,8 +173,8 @@ def read(text: str) -> Team:
     if len(text) > LONGEST_TEXT:
         raise TeamError(f"the text is longer than {LONGEST_TEXT} characters")
     try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as reason:
+        data = read_json(text)
+    except ValueError as reason:
         raise TeamError(f"no JSON: {reason}") from None
     whole = _mapping(data, "the team", ("nodes", "edges", "first", "last"))
     given = whole["nodes"]
