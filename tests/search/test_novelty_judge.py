@@ -61,5 +61,5 @@ def test_a_prompt_that_cannot_be_read_is_refused(tmp_path: Path, task: str) -> N
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "novelty.md").write_text("{% if %}")
     settings = {"rollout.write.judge.prompts": str(tmp_path / "mine")}
-    with pytest.raises(UserError, match=r"novelty\.md cannot be read"):
+    with pytest.raises(UserError, match=r"novelty\.md in .* cannot be used"):
         run(tmp_path / "runs", task, [NEARLY], "NEW", **settings)

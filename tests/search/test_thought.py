@@ -205,8 +205,8 @@ def test_prompts_of_ones_own(tmp_path: Path, task: str) -> None:
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"rollout.write.tasks": "nonsense"}, "guided/tasks/nonsense.md cannot be read"),
-        ({"rollout.write.roles": "king"}, "guided/roles/king.md cannot be read"),
+        ({"rollout.write.tasks": "nonsense"}, "guided/tasks/nonsense.md cannot be used"),
+        ({"rollout.write.roles": "king"}, "guided/roles/king.md cannot be used"),
         ({"rollout.write.temperatures": "0.4,0.1"}, "the lower one first"),
         ({"rollout.write.top_p": "0"}, "in \\(0, 1\\]"),
         ({"rollout.write.attempts": "0"}, "at least 1"),

@@ -119,3 +119,21 @@ def test_numbers_beyond_all_bounds_are_the_candidates_fault(
     assert told in wrong.feedback
     assert "\n" not in wrong.feedback
     assert fine.value is not None
+
+
+@pytest.mark.parametrize("name", ["evaluator.py", "program.py"])
+def test_files_that_are_no_text(tmp_path: Path, name: str) -> None:
+    for other in ("evaluator.py", "program.py"):
+        (tmp_path / other).write_text(FINE)
+    (tmp_path / name).write_bytes(b"# Gr\xfc\xdfe\n" + FINE.encode())
+    with pytest.raises(UserError, match=f"{name} is not UTF-8 .*; save it as UTF-8") as refused:
+        load_task(f"program:{tmp_path}/evaluator.py:{tmp_path}/program.py")
+    assert "\n" not in str(refused.value)
+
+
+def test_a_mark_at_the_beginning_of_a_text_is_no_part_of_it(tmp_path: Path) -> None:
+    for name in ("evaluator.py", "program.py"):
+        (tmp_path / name).write_text(FINE, "utf-8-sig")
+    task = load_task(f"program:{tmp_path}/evaluator.py:{tmp_path}/program.py")
+    assert isinstance(task, ProgramTask)
+    assert task.seed_program == FINE

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import jinja2
+from jinja2 import meta, nodes
 
-from evolvent.core.errors import UserError
+from evolvent.core.errors import UserError, unknown
 from evolvent.core.records import Message, Problem, Request, Trajectory
 from evolvent.core.role import Role
 from evolvent.core.step import Step
@@ -33,20 +35,70 @@ class Prompts:
 
     def render(self, name: str, **values: Any) -> str:
         """The text of a prompt."""
-        return self.templates.get_template(f"{name}.md").render(**values).strip()
+        with self._told(f"{name}.md"):
+            return self.templates.get_template(f"{name}.md").render(**values).strip()
 
     def lines(self, name: str) -> list[str]:
         """Alternatives, one a line, of the file `name.txt`."""
-        text = self.templates.get_template(f"{name}.txt").render()
+        with self._told(f"{name}.txt"):
+            text = self.templates.get_template(f"{name}.txt").render()
         return [line.strip() for line in text.splitlines() if line.strip()]
 
     def check(self, names: Sequence[str]) -> None:
-        """`UserError` for a prompt that is not there or cannot be read."""
+        """`UserError` for a prompt that is not there, cannot be read, or has names that nobody gives: those that the
+        package's own of these prompts do without."""
         for name in names:
-            try:
+            with self._told(f"{name}.md"):
                 self.templates.get_template(f"{name}.md")
-            except jinja2.TemplateError as reason:
-                raise UserError(f"the prompt {name}.md cannot be read ({reason}); mend it, or leave it out") from None
+        ours = templates("")
+        shipped = [f"{name}.md" for name in names if (PROMPTS / f"{name}.md").is_file()]
+        if not self.folder or not shipped:
+            return
+        given = set[str]().union(*(want for name in shipped for want, _ in parsed(ours, name).values()))
+        for name in shipped:
+            with self._told(name):
+                mine = parsed(self.templates, name)
+            known = given.union(*(sets for _, sets in mine.values()))
+            for file, (want, _) in mine.items():
+                if strange := sorted(want - known):
+                    where = self.templates.get_template(file).filename
+                    raise unknown(f"name in the prompt {where}:", strange[0], known, f"there are {listed(given)}")
+
+    @contextmanager
+    def _told(self, file: str) -> Iterator[None]:
+        """What goes wrong with a prompt is the user's to mend, if there are prompts of theirs."""
+        try:
+            yield
+        except (jinja2.TemplateError, ArithmeticError, LookupError, OSError, TypeError, ValueError) as reason:
+            if not self.folder and not isinstance(reason, jinja2.TemplateNotFound):
+                raise
+            where = f"{file} in {self.folder}" if self.folder else file
+            raise UserError(f"the prompt {where} cannot be used ({reason}); mend it, or leave it out") from None
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names in their order."""
+    return ", ".join(sorted(names))
+
+
+Names = tuple[set[str], set[str]]  # those that a template takes from outside, and those that it binds
+
+
+def parsed(prompts: jinja2.Environment, name: str) -> dict[str, Names]:
+    """The names of a prompt and of all that it includes, by file; where that depends, of all in its folder."""
+    found: dict[str, Names] = {}
+    left = [name]
+    while left:
+        file = left.pop()
+        if file in found or prompts.loader is None:
+            continue
+        tree = prompts.parse(prompts.loader.get_source(prompts, file)[0], filename=file)
+        binds = {n.name for n in tree.find_all(nodes.Name) if n.ctx != "load"}
+        found[file] = meta.find_undeclared_variables(tree), binds
+        for other in meta.find_referenced_templates(tree):
+            beside = file.rpartition("/")[0]
+            left += [other] if other else [t for t in prompts.list_templates() if t.startswith(f"{beside}/")]
+    return found
 
 
 @lru_cache

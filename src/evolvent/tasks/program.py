@@ -181,7 +181,7 @@ def load(rest: str) -> ProgramTask:
     for path in (evaluator, program):
         if not path.is_file():
             raise UserError(f"there is no file {path}; a program task needs an evaluator and a seed program: {EXAMPLE}")
-    code, seed = evaluator.read_text(), program.read_text()
+    code, seed = source(evaluator), source(program)
     for path, text in ((evaluator, code), (program, seed)):
         if verdict := unreadable(text):
             raise UserError(f"{path} is not Python: {verdict.feedback}")
@@ -202,6 +202,16 @@ def load(rest: str) -> ProgramTask:
             preload=preloaded(code + "\n" + seed),
         )
     )
+
+
+def source(path: Path) -> str:
+    """The text of a file of the user's. `UserError` for what is no text."""
+    try:
+        return path.read_text("utf-8-sig")
+    except UnicodeDecodeError as reason:
+        raise UserError(f"{path} is not UTF-8 (byte {reason.start}: {reason.reason}); save it as UTF-8") from None
+    except OSError as reason:
+        raise UserError(f"{path} cannot be read ({reason.strerror}); mend that, or name another file") from None
 
 
 def time_limit(code: str) -> float:
