@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -12,14 +13,14 @@ import torch
 from tests.recipes import recipe_runs  # the profile `short`
 from tests.small_model import small_model
 
-from evolvent.bench.cell import Cell, measure, run_cell
+from evolvent.bench.cell import Cell, failed_in, measure, run_cell
 from evolvent.bench.evaluate import Subject
 from evolvent.bench.probes import find_probe
-from evolvent.core.errors import UserError
+from evolvent.core.errors import UserError, VerifierError
 from evolvent.core.records import Group, Problem
 from evolvent.core.step import Step
 from evolvent.guard.gate import Watch
-from evolvent.tasks.base import distinct, split_of
+from evolvent.tasks.base import Score, distinct, split_of
 
 
 def cell(recipe: str = "grpo", **changes: Any) -> Cell:
@@ -105,6 +106,40 @@ def test_more_samples_give_pass_at_k() -> None:
     assert point["sampled"] <= point["pass@4"]
     assert 1 <= point["distinct"] <= 4
     assert "pass@4" not in usual()["curve"][0]
+
+
+def measured(outage: Callable[[int, str], bool]) -> dict[str, float]:
+    """An evaluation, 4 samples of 24 problems, where the verifier is out for some of the problems' completions."""
+    made = recipe_runs.build("no-change", "arith:1x1")
+    problems = distinct(made.task, "test", 24)
+    place = {p.key: i for i, p in enumerate(problems)}
+
+    class Sometimes:
+        """The task, but for its outages."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(made.task, name)
+
+        def score(self, problem: Problem, completion: str) -> Score:
+            """See `Task`."""
+            if outage(place[problem.key], completion):
+                raise VerifierError("out")
+            return made.task.score(problem, completion)
+
+    return measure(cell("no-change", k=4), made, Sometimes(), problems)
+
+
+def test_errors_of_the_verifier_are_no_wrong_answers() -> None:
+    """Problems that it cannot judge are left out of every figure, and counted."""
+    whole, half = measured(lambda i, _: False), measured(lambda i, _: i % 2 == 0)
+    assert "errors" not in whole
+    assert half["errors"] == 12 + 12 * 4
+    odd = measured(lambda i, _: i % 2 == 1)
+    for name in ("greedy", "sampled", "pass@4", "distinct"):
+        assert whole[name] == pytest.approx((half[name] + odd[name]) / 2), name
+    none = measured(lambda i, _: True)
+    assert all(math.isnan(none[name]) for name in ("greedy", "sampled", "pass@4", "distinct", "length"))
+    assert failed_in({"curve": [whole, half, none]}) == 60 + 120
 
 
 def test_another_task_may_be_the_test() -> None:

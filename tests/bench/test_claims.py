@@ -6,6 +6,7 @@ Most tests take the pool's place with results that are known, so that verdicts a
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from evolvent.bench.cell import Cell
 from evolvent.bench.claims import MORE_SEEDS, TUNING_SEEDS, VERDICT_SEEDS, Study, stale, test
 from evolvent.bench.closure import read_module
 from evolvent.bench.evidence import Evidence
+from evolvent.cli.bench import print_claims
 from evolvent.cli.main import main
 from evolvent.core.claim import Claim, claim, down, up
 from evolvent.core.errors import UserError
@@ -30,7 +32,8 @@ WOBBLE = (0.012, -0.008, 0.004, -0.01, 0.009, -0.002, -0.011, 0.006)
 
 
 class Pool:
-    """Stands for `run_cells`: every cell scores what `score` says. It may break down after some cells."""
+    """Stands for `run_cells`: every cell scores what `score` says (nan: every answer failed). It may break
+    down after some cells."""
 
     def __init__(self, score: Score, breaks_after: int | None = None) -> None:
         self.score, self.left, self.ran = score, breaks_after, list[Cell]()
@@ -43,6 +46,8 @@ class Pool:
                 self.left -= 1
             self.ran.append(cell)
             curve = [{"sampled": 0.1, "spent": 0.0}, {"sampled": self.score(cell), "spent": 5.0}]
+            if math.isnan(curve[1]["sampled"]):
+                curve[1]["errors"] = 40.0
             spent = {"steps": 5.0, "sampled": 100.0 + cell.seed}
             result = {"cell": {"seed": cell.seed}, "curve": curve, "spent": spent, "errors": {}}
             yield cell, {**result, "train": {}, "late": {}, "seconds": {"cell": 6.0}}
@@ -180,6 +185,21 @@ def test_where_eight_seeds_do_not_tell_eight_more_are_run_once(study: Callable[.
     assert found["verdict"] == "inconclusive"
     assert len(pool.ran) == 32
     assert len(found["components"][0]["ours"]) == 16
+
+
+def test_an_evaluation_that_failed_decides_nothing_and_is_told(
+    study: Callable[..., Study], capsys: pytest.CaptureFixture[str]
+) -> None:
+    usual = better_by(0.1)
+    pool = Pool(lambda cell: math.nan if (cell.arm, cell.seed) == ("ours", 3) else usual(cell))
+    data = study(pool).measure()
+    (found,) = data["claims"]
+    assert found["verdict"] == "inconclusive"
+    assert found["failed"] == {"ours": 40}
+    print_claims(data)
+    said = capsys.readouterr().out
+    assert "not measured inconclusive" in said
+    assert "40 answers of ours could not be judged" in said
 
 
 def test_every_component_counts(study: Callable[..., Study], plain: Claim) -> None:

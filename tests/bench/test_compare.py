@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from evolvent.bench.compare import (
     seed_model,
 )
 from evolvent.bench.statistics import sign_flip_p, t_interval
+from evolvent.cli.bench import print_comparison
 from evolvent.core.errors import UserError
 from evolvent.core.ledger import Budget
 from evolvent.lineage.runs import RunView
@@ -88,6 +90,25 @@ def test_the_table_has_means_intervals_and_paired_differences() -> None:
     assert second["start"] == pytest.approx(0.1)
     assert second["spent"] == {"sampled": 1000, "steps": 10}
     assert second["errors"] == 3
+
+
+def test_failures_are_told_and_are_no_zeros(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good, bad = [run(0.1, 0.4), run(0.1, 0.5)], [run(0.1, math.nan), run(0.1, 0.6)]
+    bad[0]["curve"][1]["errors"] = 1200.0
+    comparison = found(a=good, b=bad)
+    first, second = comparison.table()
+    assert (first["failed"], second["failed"]) == (0, 1200)
+    assert math.isnan(second["difference"].mean)
+    assert math.isnan(second["p_sign_flip"])
+    for row in [*good, *bad]:
+        row["spent"]["seconds"] = 1.0
+    monkeypatch.setenv("COLUMNS", "200")
+    print_comparison(comparison)
+    said = capsys.readouterr().out
+    assert "not measured" in said
+    assert "Errors of b, left out: 2 in training, 1,200 when it was tested" in said
 
 
 def test_curves_go_as_far_as_all_seeds_went_and_are_drawn(tmp_path: Path) -> None:

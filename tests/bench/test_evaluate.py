@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from tests.toys import Digits, random_policy, stub
@@ -71,6 +73,15 @@ def test_failures_are_left_out_and_counted() -> None:
     assert (found.pass_at_k.low, found.pass_at_k.high) == (0, 1)  # no problem has all its samples
 
 
+def test_what_has_nothing_behind_it_is_no_number() -> None:
+    found = summarise([group("7", failed=1)], [group("7", "7", failed=2)], 2, 1.0)
+    for figure in (found.greedy, found.sampled, found.pass_at_k, found.majority_at_k):
+        assert math.isnan(figure.mean)
+        assert (figure.low, figure.high) == (0, 1)
+    assert math.isnan(found.distinct_answers)
+    assert found.errors == 3
+
+
 def subject(ledger: Ledger, task: Digits | None = None) -> Subject:
     """A random model on the toy task, where it is right now and then."""
     policy = random_policy(spread=1.0)
@@ -102,6 +113,22 @@ def test_the_best_temperature_is_one_of_those_tried() -> None:
         rolled = one.roll(problems, 1 if temperature == 0 else 4, temperature, "temperature")
         means[temperature] = np.mean([t.outcome for g in rolled for t in g.trajectories])
     assert means[best] == max(means.values())
+
+
+def test_a_temperature_at_which_everything_failed_does_not_compete() -> None:
+    class Shy(Digits):
+        """Never right, and out of order for greedy answers, which are the first."""
+
+        asked = 0
+
+        def score(self, problem: Problem, completion: str) -> Score:
+            self.asked += 1
+            if self.asked <= 3:
+                raise VerifierError("out")
+            return Score(0.0, completion)
+
+    one = subject(Ledger(), Shy())
+    assert best_temperature(one, distinct(one.task, "gate", 3), samples=2) == page.TEMPERATURES[0]
 
 
 def test_with_a_verifier_that_is_out_there_is_still_a_temperature() -> None:

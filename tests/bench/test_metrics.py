@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -45,6 +46,14 @@ USUAL = result(0.1, 0.4, 0.7, 0.5, 0.3)
 )
 def test_by_name(name: str, value: float) -> None:
     assert metric(name, USUAL) == pytest.approx(value)
+
+
+def test_an_evaluation_in_which_everything_failed_is_no_worst_one() -> None:
+    failed = result(0.1, math.nan, 0.7, 0.5, 0.3)
+    assert metric("best.sampled", failed) == 0.7
+    assert metric("test.sampled", failed) == pytest.approx(0.5)
+    assert metric("reach.sampled@0.4", failed) == 200
+    assert math.isnan(metric("test.sampled", result(0.1, 0.2, math.nan)))
 
 
 def test_the_start_is_no_part_of_a_final_score() -> None:

@@ -9,10 +9,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-import numpy as np
-
 from evolvent.bench.evaluate import Subject
 from evolvent.bench.probes import find_probe
+from evolvent.bench.statistics import average
 from evolvent.core.ledger import Budget
 from evolvent.core.recipe import compile_plan, show_path
 from evolvent.core.records import Problem
@@ -107,7 +106,10 @@ def _unwatched(cell: Cell) -> dict[str, Any]:
 
 
 def measure(cell: Cell, assembled: Assembled, test: Any, problems: list[Problem]) -> dict[str, float]:
-    """One evaluation: accuracies of the policy as it is, and what has been spent so far. Charged to `evidence`."""
+    """One evaluation: accuracies of the policy as it is, and what has been spent so far. Charged to `evidence`.
+
+    What failed is left out, counted as `errors` where there are some; nan where nothing is left.
+    """
     system, role = assembled.system, assembled.main_role
     subject = Subject(assembled.policy, role.engine, test, system.ledger, seed=TEST_SEED, adapter=role.adapter)
     greedy = subject.roll(problems, 1, 0.0, "test")
@@ -116,18 +118,26 @@ def measure(cell: Cell, assembled: Assembled, test: Any, problems: list[Problem]
     found = {
         "step": float(system.t),
         "spent": system.ledger.of(Budget.parse(cell.budget).unit),
-        "greedy": float(np.mean([t.outcome for g in greedy for t in g.valid])),
-        "sampled": float(np.mean([t.outcome for t in rows])),
-        "length": float(np.mean([t.sampled for t in rows])),
+        "greedy": average([t.outcome for g in greedy for t in g.valid]),
+        "sampled": average([t.outcome for t in rows]),
+        "length": average([t.sampled for t in rows]),
         "problems": float(len(problems)),
     }
     if cell.k > 1:
-        found[f"pass@{cell.k}"] = float(np.mean([max((t.outcome for t in g.valid), default=0.0) for g in sampled]))
-        found["distinct"] = float(np.mean([len({t.completion for t in g.valid}) for g in sampled]))
+        judged = [g.valid for g in sampled if g.valid]
+        found[f"pass@{cell.k}"] = average([max(t.outcome for t in valid) for valid in judged])
+        found["distinct"] = average([len({t.completion for t in valid}) for valid in judged])
+    if failed := sum(t.error is not None for g in [*greedy, *sampled] for t in g.trajectories):
+        found["errors"] = float(failed)
     for name in cell.probes:
         with system.ledger.account("evidence"):
             found[f"probe.{name}"] = find_probe(name)(role, system.t)
     return found
+
+
+def failed_in(result: Mapping[str, Any]) -> int:
+    """How many answers could not be judged in the evaluations of a cell."""
+    return int(sum(point.get("errors", 0) for point in result["curve"]))
 
 
 def _means(metrics: list[Mapping[str, float]]) -> dict[str, float]:
@@ -136,4 +146,4 @@ def _means(metrics: list[Mapping[str, float]]) -> dict[str, float]:
     for row in metrics:
         for name, value in row.items():
             values.setdefault(name, []).append(value)
-    return {name: float(np.mean(v)) for name, v in sorted(values.items())}
+    return {name: average(v) for name, v in sorted(values.items())}

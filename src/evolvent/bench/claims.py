@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import evolvent
-from evolvent.bench.cell import Cell
+from evolvent.bench.cell import Cell, failed_in
 from evolvent.bench.closure import ROOT, closure, combined, weights_hash
 from evolvent.bench.evidence import Evidence, rounded
 from evolvent.bench.grid import over_grid
@@ -216,7 +216,8 @@ class Study:
                 values = [metric(one.tune_by, next(results)) for _ in TUNING_SEEDS]
                 scores.append(sum(values) / len(values))
                 tried.append({"arm": a, "settings": dict(setting), one.tune_by: [round(v, 6) for v in values]})
-            chosen[a] = one.tune[max(range(len(scores)), key=scores.__getitem__)]
+            known = [-math.inf if math.isnan(score) else score for score in scores]
+            chosen[a] = one.tune[max(range(len(known)), key=known.__getitem__)]
         return chosen, tried
 
     def verdict(self, one: Claim, chosen: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -280,6 +281,7 @@ class Study:
                 "controls": {control: [r["curve"][0][column] for r in by_arm["ours"]]},
                 "mean_spent": spent,
                 **({"stuck": stuck} if (stuck := stuck_cells(by_arm)) else {}),
+                **({"failed": failed} if (failed := failed_answers(by_arm)) else {}),
             }
         )
 
@@ -303,6 +305,12 @@ class Study:
 def stuck_cells(by_arm: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, int]:
     """How many cells of an arm ended before their budget because nothing new came of them; only arms that have some."""
     counts = {arm: sum("stuck" in row for row in rows) for arm, rows in by_arm.items()}
+    return {arm: count for arm, count in counts.items() if count}
+
+
+def failed_answers(by_arm: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, int]:
+    """How many answers of an arm could not be judged when it was evaluated; only arms that have some."""
+    counts = {arm: sum(failed_in(row) for row in rows) for arm, rows in by_arm.items()}
     return {arm: count for arm, count in counts.items() if count}
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from evolvent.bench.cell import Cell
+from evolvent.bench.cell import Cell, failed_in
 from evolvent.bench.metrics import metric
 from evolvent.bench.pool import AnyCell, run_cells
 from evolvent.bench.statistics import Interval, sign_flip_p, t_interval
@@ -32,7 +32,10 @@ class Arm:
 
 @dataclass
 class Comparison:
-    """What was found: per arm the values by seed, and the paired difference to the first arm."""
+    """What was found: per arm the values by seed, and the paired difference to the first arm.
+
+    nan where an evaluation has no answer that could be judged.
+    """
 
     task: str
     budget: Budget
@@ -63,6 +66,7 @@ class Comparison:
                 row["p_sign_flip"] = sign_flip_p(difference) if len(difference) <= 16 else None
             row["spent"] = {u: sum(r["spent"][u] for r in rows) / len(rows) for u in rows[0]["spent"]}
             row["errors"] = sum(sum(r["errors"].values()) for r in rows)
+            row["failed"] = sum(failed_in(r) for r in rows)  # in the evaluations
             found.append(row)
         return found
 

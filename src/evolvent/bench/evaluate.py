@@ -5,13 +5,14 @@ Together with the rest of this package the only code that reads the test split.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evolvent.bench.statistics import Interval, t_interval, wilson
+from evolvent.bench.statistics import Interval, average, t_interval, wilson
 from evolvent.core.ledger import Ledger
 from evolvent.core.records import Group, Problem, Request
 from evolvent.core.role import Role
@@ -90,9 +91,12 @@ def evaluate(
 
 
 def summarise(greedy: Sequence[Group], sampled: Sequence[Group], k: int, temperature: float) -> Evaluation:
-    """The figures of judged groups: one greedy trajectory and k sampled ones of each problem."""
+    """The figures of judged groups: one greedy trajectory and k sampled ones of each problem.
+
+    nan where no trajectory is left to take a figure of.
+    """
     outcome = [np.array([t.outcome for t in g.valid]) for g in sampled]
-    usable = [x for x in outcome if len(x)]
+    usable = [float(x.mean()) for x in outcome if len(x)]
     solved = [float((x >= 1).any()) for x in outcome if len(x) == k]
     first = [g.valid[0].outcome for g in greedy if g.valid]
     votes = [vote(g) for g in sampled if g.valid]
@@ -106,7 +110,7 @@ def summarise(greedy: Sequence[Group], sampled: Sequence[Group], k: int, tempera
     return Evaluation(
         problems=len(sampled),
         greedy=wilson(sum(first), len(first)),
-        sampled=t_interval([float(x.mean()) for x in usable]) if usable else Interval(0, 0, 1),
+        sampled=t_interval(usable) if usable else Interval(math.nan, 0.0, 1.0),
         temperature=temperature,
         k=k,
         pass_at_k=wilson(sum(solved), len(solved)),
@@ -114,7 +118,7 @@ def summarise(greedy: Sequence[Group], sampled: Sequence[Group], k: int, tempera
         length=float(np.mean([t.sampled for t in rows])),
         errors=sum(t.error is not None for t in rows),
         by_category={c: (float(np.mean(x)), float(np.mean(y))) for c, (x, y) in categories.items()},
-        distinct_answers=float(np.mean([len({t.info.get("answer") for t in g.valid}) for g in sampled if g.valid])),
+        distinct_answers=average([len({t.info.get("answer") for t in g.valid}) for g in sampled if g.valid]),
     )
 
 
@@ -125,9 +129,13 @@ def vote(group: Group) -> float:
 
 
 def best_temperature(subject: Subject, problems: Sequence[Problem], samples: int = 4) -> float:
-    """The temperature with the highest sampled accuracy on (gate) problems; 0 competes as greedy."""
+    """The temperature with the highest sampled accuracy on (gate) problems; 0 competes as greedy.
+
+    One at which every answer failed does not compete; 0 where that is so of all.
+    """
     scores: dict[float, float] = {}
     for temperature in (0.0, *TEMPERATURES):
         groups = subject.roll(problems, 1 if temperature == 0 else samples, temperature, "temperature")
-        scores[temperature] = float(np.mean([t.outcome for g in groups for t in g.valid] or [0.0]))
-    return max(scores, key=lambda t: (scores[t], -t))
+        if outcomes := [t.outcome for g in groups for t in g.valid]:
+            scores[temperature] = average(outcomes)
+    return max(scores, key=lambda t: (scores[t], -t), default=0.0)

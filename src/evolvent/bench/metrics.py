@@ -9,11 +9,12 @@ train.METRIC   late.METRIC                                mean over all steps, o
 reach.sampled@0.5                                         budget at the first evaluation of at least 0.5, else the cap
 spent.UNIT                                                of the ledger
 
-Those of searches are in `bench.search_metrics`.
+Of an evaluation in which everything failed they are nan. Those of searches are in `bench.search_metrics`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -36,7 +37,7 @@ def metric(name: str, result: Mapping[str, Any]) -> float:
     if kind in ("test", "best", "drop", "gain"):
         values = [_get(point, what, name) for point in curve]
         final = float(np.mean(values[-min(LAST, max(1, len(values) - 1)) :]))
-        best = max(values)
+        best = max((v for v in values if not math.isnan(v)), default=math.nan)
         return {"test": final, "best": best, "drop": best - final, "gain": final - values[0]}[kind]
     if kind == "probe":
         return float(np.mean([_get(point, name, name) for point in after]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import click
 from click.core import ParameterSource
 
 from evolvent.cli import complete
+from evolvent.cli.figures import NOTHING, percent, share
 from evolvent.cli.options import emit, json_option, open_store, pairs, store_option
 from evolvent.core.errors import UserError, unknown
 
@@ -158,13 +160,19 @@ def print_comparison(result: Any) -> None:
         spent = row["spent"]
         table.add_row(
             row["arm"],
-            f"{100 * row['start']:.1f}",
+            share(row["start"]),
             *[show(row[c]) for c in columns],
             difference,
             f"{spent['sampled']:,.0f}",
             f"{spent['seconds']:.0f}",
         )
-    Console(highlight=False).print(table)
+    console = Console(highlight=False)
+    console.print(table)
+    for row in rows:
+        if row["errors"] or row["failed"]:
+            console.print(
+                f"Errors of {row['arm']}, left out: {row['errors']:,} in training, {row['failed']:,} when it was tested"
+            )
 
 
 def print_runs(rows: list[dict[str, Any]]) -> None:
@@ -176,17 +184,18 @@ def print_runs(rows: list[dict[str, Any]]) -> None:
     for name in ("run", "recipe", "seed", "greedy", "sampled", "pass@16"):
         table.add_column(name)
     for r in rows:
-        cells = [
-            f"{100 * r[c]['mean']:.1f} [{100 * r[c]['low']:.1f}, {100 * r[c]['high']:.1f}]"
-            for c in ("greedy", "sampled", "pass_at_k")
-        ]
+        cells = [percent(r[c]) for c in ("greedy", "sampled", "pass_at_k")]
         table.add_row(r["run"], r["recipe"], str(r["seed"]), *cells)
-    Console(highlight=False).print(table)
+    console = Console(highlight=False)
+    console.print(table)
+    for r in rows:
+        if r["errors"]:
+            console.print(f"Errors of {r['run']}, left out: {r['errors']:,} when it was tested")
 
 
 def show(interval: Any) -> str:
     """An interval in per cent."""
-    return f"{100 * interval.mean:.1f} [{100 * interval.low:.1f}, {100 * interval.high:.1f}]"
+    return percent([interval.mean, interval.low, interval.high])
 
 
 @click.command()
@@ -290,10 +299,13 @@ def print_claims(data: dict[str, Any]) -> None:
         for part in claim["components"]:
             for test in part["tests"]:
                 low, high = test["interval"]
+                effect = f"{test['effect']:+.4g} [{low:+.4g}, {high:+.4g}]"
+                effect = NOTHING if math.isnan(test["effect"]) else effect
                 console.print(
-                    f"    {label(part)} against {test['baseline']}: {test['effect']:+.4g} "
-                    f"[{low:+.4g}, {high:+.4g}] {test['verdict']} "
+                    f"    {label(part)} against {test['baseline']}: {effect} {test['verdict']} "
                     f"({len(claim['seeds'])} seeds, delta {part['delta']:g})"
                 )
+        for arm, count in claim.get("failed", {}).items():
+            console.print(f"    {count:,} answers of {arm} could not be judged and are left out")
     if not data["claims"]:
         console.print("  registered, not measured yet")

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from evolvent.cli import complete
+from evolvent.cli.figures import percent, share
 from evolvent.cli.options import emit, json_option, open_store, store_option
 
 
@@ -37,7 +38,7 @@ def when(seconds: float) -> str:
 
 def change(evaluations: dict[str, Any], key: str = "sampled") -> str:
     """`18.5 -> 41.2`: test accuracy in per cent, before and after."""
-    found = [f"{100 * evaluations[n]['evaluation'][key]['mean']:.1f}" for n in ("start", "evolved") if n in evaluations]
+    found = [share(evaluations[n]["evaluation"][key]["mean"]) for n in ("start", "evolved") if n in evaluations]
     return " -> ".join(found)
 
 
@@ -168,7 +169,7 @@ def version_line(row: dict[str, Any], evaluation: dict[str, Any] | None) -> str:
     parts += [f"{k.rpartition('/')[2]} {v:.3f}" for k, v in row["evidence"].items() if not k.endswith("accepted")]
     if evaluation:
         e = evaluation["evaluation"]
-        parts.append(f"test: greedy {100 * e['greedy']['mean']:.1f} %, sampled {100 * e['sampled']['mean']:.1f} %")
+        parts.append(f"test, %: greedy {share(e['greedy']['mean'])}, sampled {share(e['sampled']['mean'])}")
     if not row["stored"]:
         parts.append("weights not kept" if row["verdict"] == "refused" else "weights removed")
     return "  ".join(parts)
@@ -233,9 +234,7 @@ def interval(value: Any, signed: bool = False) -> str:
         return ""
     if not isinstance(value, list | tuple):
         return f"{value:.3f}"
-    sign = "+" if signed else ""
-    mean, low, high = (f"{100 * x:{sign}.1f}" for x in value)
-    return f"{mean} % [{low}, {high}]"
+    return percent(value, "+" if signed else "", " %")
 
 
 @click.command()

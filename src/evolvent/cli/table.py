@@ -10,17 +10,12 @@ from rich.console import Console
 from rich.table import Table
 
 from evolvent.cli.display import duration
+from evolvent.cli.figures import percent
 from evolvent.lineage.descent import believed, descent, worth
 from evolvent.run.session import Result
 from evolvent.run.spec import RunSpec
 
 MANY = 20  # valid candidates, after which it is strange that all have the same value
-
-
-def percent(value: dict[str, float] | list[float]) -> str:
-    """`46.2 [41.8, 50.6]`, in per cent."""
-    mean, low, high = value.values() if isinstance(value, dict) else value
-    return f"{100 * mean:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
 
 
 def print_final(result: Result, report: Path | None, where: str = "") -> None:

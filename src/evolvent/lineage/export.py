@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,7 +89,7 @@ def card(view: RunView, version: Version, adapter: bool) -> str:
     for number in dict.fromkeys((view.versions[0].number, version.number)):
         if found := view.evaluation(number):
             e = found["evaluation"]
-            cells = [f"{100 * e[k]['mean']:.1f} [{100 * e[k]['low']:.1f}, {100 * e[k]['high']:.1f}]" for k in KEYS]
+            cells = [told(e[k]) for k in KEYS]
             rows.append(f"| {'this model' if number == version.number else 'start model'} | {' | '.join(cells)} |")
     if rows:
         lines += [
@@ -99,6 +101,13 @@ def card(view: RunView, version: Version, adapter: bool) -> str:
             *rows,
         ]
     return "\n".join(lines) + "\n"
+
+
+def told(figure: Mapping[str, float]) -> str:
+    """A share with its interval, in per cent; nan where no answer could be judged."""
+    if not math.isfinite(figure["mean"]):
+        return "not measured"
+    return f"{100 * figure['mean']:.1f} [{100 * figure['low']:.1f}, {100 * figure['high']:.1f}]"
 
 
 KEYS = ("greedy", "sampled", "pass_at_k")

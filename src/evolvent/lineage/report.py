@@ -82,7 +82,7 @@ def interval(value: Any) -> Markup:
         return Markup("")
     mean, low, high = three(value)
     if not math.isfinite(mean):
-        return Markup("not known")
+        return Markup("not measured")
     return Markup(f'<b>{tenth(mean)} %</b> <span class="ci">[{tenth(low)}, {tenth(high)}]</span>')
 
 
