@@ -122,6 +122,7 @@ def test_models(model: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> 
     ("text", "said"),
     [
         ("task = ", "is not TOML"),
+        ("seed = " + "1" * 5000, "is not TOML"),
         ("tsak = 'arith'", "no key `tsak`"),
         ("budget = 300", "has no unit"),
         ("seed = 'one'", "'one' is not a valid integer"),

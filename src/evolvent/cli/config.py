@@ -50,5 +50,5 @@ def read_toml(path: str) -> dict[str, Any]:
         return tomllib.loads(Path(path).read_text("utf-8"))
     except OSError as reason:
         raise UserError(f"cannot read {path}: {reason.strerror}; name a TOML file") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as reason:
+    except (ValueError, RecursionError) as reason:  # a number of thousands of digits is no TOMLDecodeError
         raise UserError(f'{path} is not TOML: {reason}; strings want quotes, as in task = "countdown"') from None
