@@ -21,6 +21,7 @@ from tests.small_model import small_model
 import evolvent as ev
 from evolvent.cli.main import main
 from evolvent.core.errors import UserError
+from evolvent.core.loop import TooManyErrors
 from evolvent.core.records import Problem
 from evolvent.lineage import pack
 from evolvent.lineage.rollback import go_back
@@ -35,6 +36,16 @@ from evolvent.run.spec import RunSpec
 from evolvent.tasks import user
 from evolvent.tasks.adapters import foreign
 from evolvent.tasks.base import Attempt, one_user
+
+FLAKY = """
+import os
+def problems():
+    return [{{"prompt": f"{{i}}+1=", "answer": str(i + 1)}} for i in range(40)]
+def reward(completion, answer):
+    if os.path.getsize({out!r}):
+        raise OSError("the judge is out")
+    return float(completion == answer)
+"""
 
 
 def refused(args: list[str], capsys: pytest.CaptureFixture[str]) -> str:
@@ -288,6 +299,20 @@ def test_a_locked_store_leaves_no_folder(tmp_path: Path, capsys: pytest.CaptureF
 def test_names_that_no_run_can_have(name: str) -> None:
     with pytest.raises(UserError, match="cannot name a run"):
         check_name(name)
+
+
+def test_a_run_that_fails_too_often_says_where_it_goes_on(tmp_path: Path) -> None:
+    """The verifier is out from the third step on; the version of the second is the last checkpoint."""
+    out = tmp_path / "out"
+    out.write_text("")
+    (tmp_path / "flaky.py").write_text(FLAKY.format(out=str(out)))
+    settings = {"propose.problems": 4, "propose.n": 2, "gate.every": 2, "gate.problems": 2, "rollout.max_tokens": 4}
+    spec = RunSpec("grpo", str(tmp_path / "flaky.py"), small_model(), "9 steps", settings=settings)
+    with pytest.raises(TooManyErrors, match=r"mend that, then .*`evolvent resume run`, which goes on after step 2"):
+        begin_run(spec, Store(tmp_path / "runs"), "run", final=False, watch=lambda p: out.write_text("x" * (p.t == 2)))
+    view = view_of(tmp_path / "runs", "run")
+    assert view.status == "failed"
+    assert view.notes[-1].endswith("the checkpoint is from after step 2")
 
 
 def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
