@@ -128,6 +128,26 @@ def test_arrays_become_lists_and_nan_stays_a_float(any_kind: Sandbox) -> None:
 
 
 @pytest.mark.parametrize(
+    ("metrics", "artifacts", "value"),
+    [
+        ({"a": 1.0}, {"log": "late", "plot": b"1", "n": 2}, {"metrics": {"a": 1.0}, "artifacts": {"log": "late"}}),
+        ({"a": 1.0}, None, {"metrics": {"a": 1.0}, "artifacts": {}}),
+        ({"a": object}, {}, None),
+        ([1.0], {}, None),
+        ({"a": 1.0}, "late", None),
+    ],
+)
+def test_an_object_of_metrics_and_artifacts_is_data(
+    any_kind: Sandbox, metrics: Any, artifacts: Any, value: Any
+) -> None:
+    shown = repr(metrics).replace("<class 'object'>", "object")
+    text = f"class R:\n    metrics = {shown}\n    artifacts = {artifacts!r}\ndef f(): return R()\n"
+    outcome = run(any_kind, text, QUICK)
+    assert outcome.value == value
+    assert outcome.status == ("unreadable" if value is None else "ok")
+
+
+@pytest.mark.parametrize(
     "value",
     ["{1, 2}", "b'x'", "object()", "{1: 2}", "1j", "[1, [2, f]]", "(lambda x: (x.append(x), x)[1])([])", "10 ** 5000"],
 )

@@ -25,10 +25,12 @@ from evolvent.core.errors import UserError, unknown
 from evolvent.core.records import Problem
 from evolvent.guard.sandbox import Call, Limits, Outcome, Sandbox
 from evolvent.tasks.base import Demo, Split, key_of, one_user
+from evolvent.tasks.beside import beside, source
 from evolvent.tasks.evaluation import Evaluation, invalid, read_result, sound
 from evolvent.tasks.worlds import WORLDS
 
 PROGRAM = "program.py"
+EVALUATOR = "evaluator_file"  # the module of an evaluator whose own name can be none, as that of eval.v2.py
 UNSAFE = "EVOLVENT_UNSAFE_NO_SANDBOX"  # what --unsafe-no-sandbox sets
 FILES = re.compile(r"(.+\.py):(.+\.py)")
 STAGES = ("stage1", "stage2", "stage3")  # of an evaluator: OpenEvolve's evaluate_stage1 and so on
@@ -188,30 +190,21 @@ def load(rest: str) -> ProgramTask:
     functions = {n.name for n in ast.parse(code).body if isinstance(n, ast.FunctionDef)}
     if "evaluate" not in functions:
         raise UserError(f"{evaluator} has no function evaluate(program_path); it should return a dict of numbers")
+    module = evaluator.stem if evaluator.stem.isidentifier() and evaluator.name != PROGRAM else EVALUATOR
+    more = beside(evaluator.parent, [code, seed], program)
+    files = {name: text for name, text in more.items() if name != evaluator.name} | {f"{module}.py": code}
     return ProgramTask(
         World(
             f"program:{rest}",
             f"Improve the program. {evaluator.name} evaluates it:\n\n{code}",
             seed,
-            lambda text, names: Call(
-                {evaluator.name: code, PROGRAM: text}, evaluator.stem, "_".join(["evaluate", *names]), (PROGRAM,)
-            ),
+            lambda text, names: Call({**files, PROGRAM: text}, module, "_".join(["evaluate", *names]), (PROGRAM,)),
             lambda value, names: read_result(value),
             stages=tuple((name,) for name in STAGES if f"evaluate_{name}" in functions),
             limits=Limits(seconds=time_limit(code)),
-            preload=preloaded(code + "\n" + seed),
+            preload=preloaded("\n".join([seed, *(text for name, text in files.items() if name.endswith(".py"))])),
         )
     )
-
-
-def source(path: Path) -> str:
-    """The text of a file of the user's. `UserError` for what is no text."""
-    try:
-        return path.read_text("utf-8-sig")
-    except UnicodeDecodeError as reason:
-        raise UserError(f"{path} is not UTF-8 (byte {reason.start}: {reason.reason}); save it as UTF-8") from None
-    except OSError as reason:
-        raise UserError(f"{path} cannot be read ({reason.strerror}); mend that, or name another file") from None
 
 
 def time_limit(code: str) -> float:
