@@ -7,11 +7,13 @@ import re
 import xml.etree.ElementTree as ElementTree
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evolvent.lineage import charts
-from evolvent.lineage.charts import HEIGHT, WIDTH, Axis, Bin, Row, Series, average, between, line_chart, nice, thin
+from evolvent.lineage.charts import (
+    HEIGHT, WIDTH, Axis, Bin, Row, Series, average, between, line_chart, nice, number, thin,
+)  # fmt: skip
 
 FINITE = st.floats(-1e9, 1e9)
 
@@ -25,6 +27,19 @@ def test_an_axis_holds_all_values_at_few_round_ticks(values: list[float], whole:
     assert 2 <= len(axis.ticks) <= 9
     if whole:
         assert all(abs(t - round(t)) < 1e-6 * max(1.0, abs(t)) for t in axis.ticks)
+
+
+@given(st.lists(st.floats(-1.7e308, 1.7e308), min_size=1, max_size=5), st.sampled_from([None, 0.0]))
+@example([1e17], None)
+@example([-1.7e308, 1.7e308], None)
+@example([3.0, 3.0 + 1e-13], 0.0)
+def test_values_of_any_size_have_an_axis(values: list[float], floor: float | None) -> None:
+    axis = Axis.over(values, floor=floor)
+    assert all(math.isfinite(tick) for tick in axis.ticks)
+    assert 2 <= len(axis.ticks) <= 9
+    assert axis.low < axis.high
+    assert all(math.isfinite(axis.place(v, 0.0, 100.0)) for v in values)
+    assert all(len(number(tick)) < 20 for tick in axis.ticks)
 
 
 @given(st.floats(1e-9, 1e9))

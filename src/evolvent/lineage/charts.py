@@ -13,6 +13,7 @@ from html import escape
 
 from markupsafe import Markup
 
+LARGEST = 1e300  # values beyond are drawn there: differences of larger ones are not finite
 WIDTH, HEIGHT = 420, 236
 LEFT, RIGHT, TOP, BOTTOM = 54, 12, 10, 34
 MOST_POINTS = 300  # of a line; more are averaged
@@ -46,11 +47,12 @@ class Axis:
     @classmethod
     def over(cls, values: Sequence[float], count: int = 5, floor: float | None = None, whole: bool = False) -> Axis:
         """An axis with round ticks that holds all values; `floor` is included if given, `whole`: ticks are integers."""
-        known = [v for v in values if math.isfinite(v)] or [0.0, 1.0]
+        known = [min(max(v, -LARGEST), LARGEST) for v in values if math.isfinite(v)] or [0.0, 1.0]
         low, high = min(known), max(known)
         low = low if floor is None else min(low, floor)
-        if high - low < 1e-12:
-            low, high = (low - 0.5, high + 0.5) if floor is None else (low, low + 1.0)
+        if high - low <= 1e-12 * max(1.0, abs(low), abs(high)):
+            margin = 0.5 * max(1.0, 1e-6 * abs(low))  # a half is nothing beside 1e17
+            low, high = (low - margin, high + margin) if floor is None else (low, low + 2 * margin)
         step = nice((high - low) / count)
         if whole:
             step = float(max(1, math.ceil(step)))
@@ -72,6 +74,8 @@ def number(value: float) -> str:
     """For ticks and tips: `0.25`, `1,200`, `3e-05`."""
     if value == 0:
         return "0"
+    if abs(value) >= 1e12:
+        return f"{value:.3g}"
     if abs(value) >= 1000:
         return f"{value:,.0f}"
     if abs(value) < 0.001:
