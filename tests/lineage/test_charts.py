@@ -12,7 +12,18 @@ from hypothesis import strategies as st
 
 from evolvent.lineage import charts
 from evolvent.lineage.charts import (
-    HEIGHT, WIDTH, Axis, Bin, Row, Series, average, between, line_chart, nice, number, thin,
+    HEIGHT,
+    WIDTH,
+    Axis,
+    Bin,
+    Row,
+    Series,
+    average,
+    between,
+    line_chart,
+    nice,
+    number,
+    thin,
 )  # fmt: skip
 
 FINITE = st.floats(-1e9, 1e9)
