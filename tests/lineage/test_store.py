@@ -243,3 +243,12 @@ def test_secrets_do_not_get_into_the_store(tmp_path: Path, monkeypatch: pytest.M
         "model": "https://***@host/v1#m",
         "fine": "a:b@c",
     }
+
+
+def test_texts_are_looked_at_together_and_none_is_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DUMMY_API_KEY", "12345678")
+    store = Store(tmp_path / "runs")
+    data = {"a": ["é12345678", ("\x0112345678", {"b": "postgres://me:hidden@host/x"})], "n": 112345678, "t": "9"}
+    store.add("run", "step", data)
+    (event,) = store.events("run")
+    assert event.data == {"a": ["é***", ["\x01***", {"b": "postgres://***@host/x"}]], "n": 112345678, "t": "9"}

@@ -11,9 +11,9 @@ import click
 from click.core import ParameterSource
 
 from evolvent.cli import complete
-from evolvent.cli.figures import NOTHING, percent, share
 from evolvent.cli.options import emit, json_option, open_store, pairs, store_option
 from evolvent.core.errors import UserError, unknown
+from evolvent.lineage.figures import NOTHING, percent, share
 
 PICTURES = (".png", ".svg", ".pdf")
 

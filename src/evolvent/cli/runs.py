@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from evolvent.cli import complete
-from evolvent.cli.figures import percent, share
 from evolvent.cli.options import emit, json_option, open_store, store_option
+from evolvent.lineage.figures import percent, share
 
 
 def console() -> Any:

@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.table import Table
 
 from evolvent.cli.display import duration
-from evolvent.cli.figures import percent
 from evolvent.lineage.descent import believed, descent, worth
+from evolvent.lineage.figures import percent
 from evolvent.run.session import Result
 from evolvent.run.spec import RunSpec
 

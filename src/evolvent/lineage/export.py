@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import shutil
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from evolvent.core.errors import UserError, unknown
 from evolvent.core.files import whole, writing
 from evolvent.lineage.descent import best_of, text_of
+from evolvent.lineage.figures import percent
 from evolvent.lineage.runs import RunView, Version, read_run
 from evolvent.lineage.store import Store
 from evolvent.lineage.versions import chosen, load_version
@@ -89,7 +88,7 @@ def card(view: RunView, version: Version, adapter: bool) -> str:
     for number in dict.fromkeys((view.versions[0].number, version.number)):
         if found := view.evaluation(number):
             e = found["evaluation"]
-            cells = [told(e[k]) for k in KEYS]
+            cells = [percent(e[k]) for k in KEYS]
             rows.append(f"| {'this model' if number == version.number else 'start model'} | {' | '.join(cells)} |")
     if rows:
         lines += [
@@ -101,13 +100,6 @@ def card(view: RunView, version: Version, adapter: bool) -> str:
             *rows,
         ]
     return "\n".join(lines) + "\n"
-
-
-def told(figure: Mapping[str, float]) -> str:
-    """A share with its interval, in per cent; nan where no answer could be judged."""
-    if not math.isfinite(figure["mean"]):
-        return "not measured"
-    return f"{100 * figure['mean']:.1f} [{100 * figure['low']:.1f}, {100 * figure['high']:.1f}]"
 
 
 KEYS = ("greedy", "sampled", "pass_at_k")

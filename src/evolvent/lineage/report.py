@@ -20,6 +20,7 @@ from evolvent.lineage.charts import Bin, Row, Series
 from evolvent.lineage.curves import curves, other_curves
 from evolvent.lineage.descent import believed, descent, yields
 from evolvent.lineage.diff import paired
+from evolvent.lineage.figures import NOTHING
 from evolvent.lineage.runs import RunView, read_run
 from evolvent.lineage.store import Store
 
@@ -82,7 +83,7 @@ def interval(value: Any) -> Markup:
         return Markup("")
     mean, low, high = three(value)
     if not math.isfinite(mean):
-        return Markup("not measured")
+        return Markup(NOTHING)
     return Markup(f'<b>{tenth(mean)} %</b> <span class="ci">[{tenth(low)}, {tenth(high)}]</span>')
 
 

@@ -60,6 +60,21 @@ def without_secrets(data: Any) -> Any:
     return [without_secrets(v) for v in data] if isinstance(data, list | tuple) else data
 
 
+def texts_in(data: Any) -> Iterator[str]:
+    """The texts in plain data, in their order."""
+    if isinstance(data, str):
+        yield data
+    elif isinstance(data, dict | list | tuple):
+        for part in data.values() if isinstance(data, dict) else data:
+            yield from texts_in(part)
+
+
+def dumped(data: Any) -> str:
+    """The JSON of plain data without known secrets. Hardly any has some, so all its texts are looked at together."""
+    text = "\n".join(texts_in(data))
+    return json.dumps(data if redact(text) == text else without_secrets(data))
+
+
 class Store:
     """Events and artefacts of all runs under one folder."""
 
@@ -156,7 +171,7 @@ class Store:
     def add_many(self, run: str, events: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
         """Append several events in one transaction. Known secrets in them are replaced (`core.secrets`)."""
         now = time.time()
-        rows = [{"run": run, "time": now, "kind": k, "data": json.dumps(without_secrets(data))} for k, data in events]
+        rows = [{"run": run, "time": now, "kind": k, "data": dumped(data)} for k, data in events]
         with self._guarded(), self.engine.begin() as db:
             db.execute(EVENTS.insert(), rows)
 

@@ -113,6 +113,18 @@ def refuse_too_long(assembled: Assembled) -> None:
             )
 
 
+def refuse_spent(view: RunView, cap: Budget) -> None:
+    """`UserError` for a run that is to be carried on with a budget that it has spent."""
+    spent = view.spent.get("method", {}).get(cap.unit, 0.0)
+    larger = f"`evolvent resume {view.name} --budget ...` carries it on with a larger one"
+    if view.status == "finished" and spent >= cap.amount:
+        raise UserError(f"run {view.name} is finished: its budget of {cap} is used up; {larger}")
+    if cap != Budget.parse(view.spec["budget"]) and spent > cap.amount:
+        raise UserError(
+            f"run {view.name} has spent {Budget(spent, cap.unit)} already, more than a budget of {cap}; {larger}"
+        )
+
+
 def check_options(name: str, logs: tuple[str, ...], target: float | None) -> None:
     """`UserError` for options that no run can have. No name is fine: it gets one."""
     if name:

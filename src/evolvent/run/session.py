@@ -39,6 +39,7 @@ from evolvent.run.check import (
     refuse_changed,
     refuse_endless,
     refuse_hopeless,
+    refuse_spent,
 )
 from evolvent.run.environment import describe_plan, environment
 from evolvent.run.final import measure, measure_search
@@ -389,18 +390,7 @@ def resume(store: Store, name: str, **options: Any) -> Result:
     """Carry a run on, with its own description and options; `budget` may be raised."""
     view = read_run(store, name)
     budget = options.pop("budget", None) or view.spec["budget"]
-    cap = Budget.parse(budget)
-    spent = view.spent.get("method", {}).get(cap.unit, 0.0)
-    if view.status == "finished" and spent >= cap.amount:
-        raise UserError(
-            f"run {view.name} is finished: its budget of {cap} is used up; `evolvent resume {view.name} --budget ...` "
-            "carries it on with a larger one"
-        )
-    if cap != Budget.parse(view.spec["budget"]) and spent > cap.amount:
-        raise UserError(
-            f"run {view.name} has spent {Budget(spent, cap.unit)} already, more than a budget of {cap}; "
-            f"`evolvent resume {view.name} --budget ...` carries it on with a larger one"
-        )
+    refuse_spent(view, Budget.parse(budget))
     options["target"] = options.get("target") if options.get("target") is not None else view.options.get("target")
     options["final"] = view.options.get("final", True) if options.get("final") is None else options["final"]
     spec = RunSpec(**{**view.spec, "budget": budget})

@@ -43,12 +43,12 @@ class Tune:
     def __call__(self, requests: Sequence[Request], s: Step) -> list[Group]:
         """The groups in the order of the requests."""
         archive, rng = archive_of(s.role), s.rng("tune")
-        chosen: dict[int, Candidate] = {}
+        chosen: dict[int, tuple[Candidate, list[Constant]]] = {}
         for place, request in enumerate(requests):
             if rng.random() < self.share and request.uses and not request.resume:
                 parent = archive.named(request)[0]
-                if constants(parent.text):
-                    chosen[place] = parent
+                if found := constants(parent.text):
+                    chosen[place] = parent, found
         rest = [request for place, request in enumerate(requests) if place not in chosen]
         others = iter(self.inner(rest, s) if rest else [])
         groups, steps = [], []
@@ -57,7 +57,7 @@ class Tune:
                 groups.append(next(others))
                 continue
             uids = identifiers(request.n, s.role.seed, *s.path, s.round, place, "tune")
-            made = [self._child(uid, request, chosen[place], s.rng("tune", place, i)) for i, uid in enumerate(uids)]
+            made = [self._child(uid, request, *chosen[place], s.rng("tune", place, i)) for i, uid in enumerate(uids)]
             steps += [t.info["notes"]["sigma"] for t in made]
             groups.append(Group(request.problem, made))
         s.log("tuned", len(chosen) / max(1, len(requests)))
@@ -65,8 +65,9 @@ class Tune:
             s.log("tuned_sigma", float(np.mean(steps)))
         return groups
 
-    def _child(self, uid: int, request: Request, parent: Candidate, rng: np.random.Generator) -> Trajectory:
-        found = constants(parent.text)
+    def _child(
+        self, uid: int, request: Request, parent: Candidate, found: Sequence[Constant], rng: np.random.Generator
+    ) -> Trajectory:
         for _ in range(TRIES):
             text, sigma = step(parent.text, found, float(parent.notes.get("sigma", self.sigma)), rng)
             if text != parent.text:

@@ -1,4 +1,4 @@
-"""Figures in per cent, as tables show them."""
+"""Figures in per cent, as tables, cards and reports show them."""
 
 from __future__ import annotations
 
