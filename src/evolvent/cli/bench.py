@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from evolvent.cli import complete
-from evolvent.cli.options import emit, json_option, open_store, pairs, store_option
+from evolvent.cli.options import emit, json_option, open_store, pairs, store_option, task_of
 from evolvent.core.errors import UserError, unknown
 from evolvent.lineage.figures import NOTHING, percent, share
 
@@ -37,7 +37,7 @@ PICTURES = (".png", ".svg", ".pdf")
     "--set", "-s", "settings", multiple=True, metavar="PATH=VALUE", help="for all arms; for one: 'grpo[propose.n=4]'"
 )
 @click.option("--problems", default=1000, show_default=True, help="test problems")
-@click.option("--seed-program", default="", help="of searches: the program to begin with, if --task is an evaluator")
+@click.option("--seed-program", default="", help="of searches: the program or texts that --task evaluates")
 @click.option(
     "--baselines/--no-baselines", default=True, help="of searches: random, independent and sequential sampling beside"
 )
@@ -75,8 +75,7 @@ def compare(
     if task is None:
         finished_runs(arms, store_, as_json)
         return
-    if o["seed_program"]:
-        task = f"program:{task}:{o['seed_program']}"
+    task = task_of(task, o["seed_program"])
     loaded = load_task(task)
     if not judges_answers(loaded):
         from evolvent.cli.searches import compare_methods

@@ -13,7 +13,7 @@ from click.core import ParameterSource
 
 from evolvent.cli import complete
 from evolvent.cli.config import config_option
-from evolvent.cli.options import STORE, emit, json_option, open_store, pairs, store_option, use_threads
+from evolvent.cli.options import STORE, emit, json_option, open_store, pairs, store_option, task_of, use_threads
 from evolvent.core.secrets import redact
 
 INTERRUPTED = 130  # exit code, as of a program that Ctrl-C ended
@@ -81,7 +81,7 @@ def live_options(command: Any) -> Any:
 @click.option("--take", multiple=True, metavar="PATH=RECIPE", help="whose value to take where combined recipes differ")
 @click.option("--profile", default="auto", show_default=True, help="small-scale values: tiny, or paper for none")
 @click.option(
-    "--seed-program", metavar="FILE", help="evolve this program; --task is the file with evaluate(program_path)"
+    "--seed-program", metavar="FILE", help="evolve this program, or these texts; --task is the file that evaluates"
 )
 @click.option("--workers", type=click.IntRange(1, 256), help="programs that are evaluated at once, in a search")
 @config_option
@@ -118,11 +118,12 @@ def run(**options: Any) -> int:
         from evolvent.tasks.program import UNSAFE
 
         os.environ[UNSAFE] = "1"
-    if options["seed_program"]:
-        options["task"] = f"program:{options['task']}:{options['seed_program']}"
+    options["task"] = task_of(options["task"], options["seed_program"])
     chosen = click.get_current_context().get_parameter_source("model")
     if options["task"].startswith("program:") and chosen is ParameterSource.DEFAULT:
         options["model"] = "none"  # rules vary the program, unless a model is asked to
+    if options["task"].startswith("texts:") and chosen is ParameterSource.DEFAULT:
+        options["model"] = "none"  # which is refused: the seed models write no prose
     names = ("recipe", "task", "model", "budget", "seed", "profile", "device", "dtype", "engine")
     spec = RunSpec(**{name: options[name] for name in names}, settings=settings, take=take)
     return start(spec, options)

@@ -274,8 +274,9 @@ def export(run: str, folder: Path, number: int | None, adapter: bool, role: str 
     evolvent export last my-model
     evolvent export last my-adapter --adapter --version 120
     evolvent export last best.py
+    evolvent export last prompts.json
 
-    Of a search it writes the best program to a file.
+    Of a search it writes the best program to a file, or the best texts.
     """
     from evolvent.lineage.export import export_program, export_version
     from evolvent.lineage.runs import read_run

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from evolvent.lineage.figures import percent
 from evolvent.lineage.runs import RunView, Version, read_run
 from evolvent.lineage.store import Store
 from evolvent.lineage.versions import chosen, load_version
+from evolvent.tasks.texts.module import read
 
 
 @dataclass(frozen=True)
@@ -59,13 +62,28 @@ def export_version(
 
 
 def export_program(view: RunView, file: Path) -> int:
-    """Write the best program of a search to a new file; its number. `UserError` if that is there, or none is valid."""
+    """Write the best program, or texts, of a search to a new file; its number. `UserError` if that is there, or none is
+    valid."""
     if file.exists():
         raise UserError(f"{file} is there already and nothing is overwritten; choose another name")
     best = best_of(view)
+    text = text_of(best)
+    if view.spec["task"].startswith("texts:") and file.suffix != ".py":
+        text = plain_texts(read(text), file)
     with writing(file), whole(file) as part:
-        part.write_text(text_of(best))
+        part.write_text(text)
     return int(best["uid"])
+
+
+def plain_texts(texts: Mapping[str, str], file: Path) -> str:
+    """Named texts as a file of this name holds them: JSON, or one text as it is. `UserError` for other files."""
+    if file.suffix == ".json":
+        return json.dumps(texts, indent=1, ensure_ascii=False) + "\n"
+    if file.suffix in (".txt", ".md") and len(texts) == 1:
+        return next(iter(texts.values()))
+    raise UserError(
+        f"{len(texts)} text(s) cannot be written to {file.name}; take .json, .py, or for one text .txt or .md"
+    )
 
 
 def card(view: RunView, version: Version, adapter: bool) -> str:

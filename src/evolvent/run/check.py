@@ -62,6 +62,15 @@ def refuse_unanswered(assembled: Assembled) -> None:
             )
 
 
+def refuse_wordless(task: Task, model: str) -> None:
+    """`UserError` for a task of texts without a model that could write them."""
+    if getattr(task, "wants_model", False) and model == "none":
+        raise UserError(
+            f"{task.name} is made of texts, which only a model can write; name one that does, as in --model "
+            "openai:gpt-4.1-mini or --model http://127.0.0.1:8000/v1#name"
+        )
+
+
 def refuse_endless(assembled: Assembled, budget: Budget) -> None:
     """`UserError` if nothing that the run does is counted in the unit of its budget."""
     roles = assembled.system.roles.values()
@@ -146,6 +155,7 @@ def refuse_hopeless(assembled: Assembled, target: float | None = None) -> None:
     """`UserError` for runs that would never end, never reach their target, or have prompts without room to answer."""
     budget = Budget.parse(assembled.spec.budget)
     refuse_unanswered(assembled)
+    refuse_wordless(assembled.task, assembled.spec.model)
     refuse_endless(assembled, budget)
     refuse_aimless(assembled, budget, target)
     refuse_too_long(assembled)

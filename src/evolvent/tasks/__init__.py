@@ -25,6 +25,7 @@ BUILT_IN = {
 }
 ADAPTERS = {  # prefix -> module with `load(rest)`
     "program": "evolvent.tasks.program",
+    "texts": "evolvent.tasks.texts.task",
     "gym": "evolvent.tasks.adapters.gymnasium_text",
     "verifiers": "evolvent.tasks.adapters.verifiers_v0",
 }
@@ -34,6 +35,7 @@ OTHERS = (
     ("FILE.jsonl[:FILE.py]", "its categories", "rows of your own (.csv, .parquet), with `answer` or a reward"),
     ("program:WORLD", "", "programs for a world that ships with the package, such as program:circle-packing:26"),
     ("program:EVALUATOR.py:PROGRAM.py", "", "programs, evaluated by a file of your own, as OpenEvolve's"),
+    ("texts:FILE.py[:TEXTS]", "", "prompts and other named texts, evaluated by a file of your own or a GEPA adapter"),
     ("gym:MODULE:CLASS", "", "a Gymnasium environment with text observations and actions, or the id of one"),
     ("verifiers:MODULE", "", "an environment of verifiers 0.x, by its load_environment()"),
 )

@@ -41,6 +41,8 @@ def source_hash(path: Path) -> str:
 class UserFile:
     """A user's Python file in its process. Errors come as `UserError`, in one sentence that names file and line."""
 
+    program = PROGRAM
+
     def __init__(self, path: Path, import_time: float = IMPORT_TIME) -> None:
         if not path.is_file():
             raise missing_file(path)
@@ -49,7 +51,7 @@ class UserFile:
         self.about: dict[str, Any] = {}
         self.forgotten: list[tuple[int, int]] = []  # environments that nobody holds any more: (start, number)
         self.digest = source_hash(self.path)
-        self.worker = Worker(PROGRAM, CALL_TIME, prepare=self._load)
+        self.worker = Worker(self.program, CALL_TIME, prepare=self._load)
         try:
             self.worker.start()
         except ProcessError as reason:

@@ -5,9 +5,11 @@
     accept   sum over the minibatch is higher than the parent's; then it is evaluated on all instances, and a member
     merge    after a child was accepted, up to 5 in all: of two members of the front each segment from who changed it
 
-arXiv 2507.19457, for programs: what is a prompt of a module there is an EVOLVE block here. Without a model operators on
-syntax trees vary the segment. What the model reads are values, not traces. Minibatches and fronts are of the same
-instances, those of the split train; GEPA takes two sets. No other minibatch is drawn for a merge's parents.
+arXiv 2507.19457. What is a prompt of a module there is an EVOLVE block here, in a program or among texts
+(`--task texts:FILE.py`, also with GEPA's adapters). Without a model operators on syntax trees vary the segment. What a
+model reads are values, and what was said of the examples: traces, where an adapter makes a reflective data set.
+Minibatches and fronts are of the same instances, those of the split train; GEPA takes two sets. No other minibatch is
+drawn for a merge's parents.
 """
 
 from evolvent.core.recipe import put, recipe, wrap

@@ -7,7 +7,8 @@
     choice    asymmetric UCB over models, by gain over parent and seed program; over operators where there is no model
     notes     every 10 candidates: summaries, notes, recommendations for the next prompts
 
-Cosines of character n-grams are in the place of embeddings. Without a model nobody is asked whether a similar program
+Cosines of character n-grams are in the place of embeddings, which rollout.write.novel=evolvent.search.embedded:Embedded
+asks a service for. Without a model nobody is asked whether a similar program
 is new after all: it is rejected, as in the published code where no such model is set.
 """
 
