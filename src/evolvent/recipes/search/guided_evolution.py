@@ -18,7 +18,7 @@ from evolvent.search.guided import Generations, GuidedRules
 from evolvent.search.spea2 import spea2
 from evolvent.search.thought import GuidedWrite
 
-DIGITS = {"task": "program:digits", "budget": "300 evaluations", "model": "none"}
+DIGITS = {"task": "program:digits", "budget": "600 evaluations", "model": "none"}
 ARMS = {"without-thoughts": {"recipe": "guided-evolution", "rollout.mutate.thought": 0.0}}
 
 guided_evolution = recipe(
