@@ -24,7 +24,7 @@ from evolvent.search.games.stages import ByRules
 from evolvent.search.games.versions import Versions
 from evolvent.search.games.write import ByModel
 
-GAMES = {"task": "program:grid-games:8", "budget": "32 steps", "model": "none"}  # 4 generations of 8 lineages
+GAMES = {"task": "program:grid-games:32", "budget": "128 steps", "model": "none"}  # 4 generations of 32 lineages
 COMMON = {"propose.enough": 2.0}  # nobody stops early: rewards of the arms are not on one scale
 OTHERS = ("structural", "realised", "novel", "playable", "cosmetic", "regression", "sane")
 SCORE_ONLY = {
