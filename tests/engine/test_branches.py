@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import numpy as np
@@ -285,3 +287,23 @@ def test_the_ledger_counts_what_was_sampled_and_read() -> None:
     tree.fork(tree.branches[0], 9, at=3)
     tree.advance()
     assert ledger.of("sampled") == 12 + 3
+
+
+def test_caches_go_with_the_tree() -> None:
+    """At once, not at some later garbage collection: they are most of what sampling holds."""
+    gc.collect()
+    gc.disable()
+    try:
+        stubs = [stub(i, [1, 5, 6, 7]) for i in range(4)]
+        tree = LocalEngine(random_policy(), Ledger()).start(stubs, POLICY, Sampling(), [9] * 4)
+        tree.advance(3)
+        caches = [weakref.ref(cache) for cache in tree.runner.keys]  # type: ignore[attr-defined]
+        branch = tree.branches[0]
+        assert branch.tokens.size
+        assert all(cache() is not None for cache in caches)
+        del tree
+        assert all(cache() is None for cache in caches)
+        with pytest.raises(RuntimeError, match="hold on to the tree"):
+            _ = branch.tokens
+    finally:
+        gc.enable()

@@ -74,9 +74,11 @@ def test_large_models_without_fused_copies_sample_the_same(monkeypatch: pytest.M
 
 def test_new_weights_are_sampled_from_at_once() -> None:
     policy = random_policy()
-    before = sampled(policy, [5]).branches[0].tokens
+    first = sampled(policy, [5])
+    before = first.branches[0].tokens
     policy.set_weights({n: w * -1 for n, w in policy.weights().items()})
-    after = sampled(policy, [5]).branches[0]
+    second = sampled(policy, [5])
+    after = second.branches[0]
     assert (after.tokens != before).any()
     np.testing.assert_allclose(after.logprob[5:], plain(policy, after.tokens)[4:], atol=1e-4)
 
@@ -107,7 +109,8 @@ def test_a_cache_grows_as_branches_do_and_shrinks_as_they_end() -> None:
 def test_truncated_sampling_keeps_to_the_top_and_tells_full_logprobs() -> None:
     policy = random_policy(spread=1.0)
     for how in (Sampling(top_k=3), Sampling(top_p=0.2)):
-        branch = sampled(policy, [4], how).branches[0]
+        tree = sampled(policy, [4], how)
+        branch = tree.branches[0]
         text = torch.from_numpy(branch.tokens.astype(np.int64))[None]
         with torch.no_grad():
             logprob = torch.log_softmax(policy.model.head(policy.model(text))[0], -1)

@@ -189,7 +189,8 @@ def test_new_versions_reach_vllm_and_empty_its_cache(stand_in: None, tmp_path: P
             parameter.mul_(1.5)
     policy.bump()
     after = run(engine, [stub(1, PROMPT)], temperature=0).branches[0].tokens.tolist()
-    near = run(LocalEngine(policy, Ledger()), [stub(1, PROMPT)], temperature=0).branches[0].tokens.tolist()
+    local = run(LocalEngine(policy, Ledger()), [stub(1, PROMPT)], temperature=0)
+    near = local.branches[0].tokens.tolist()
     assert after == near != before
     assert [c for c, _ in llm.calls] == ["load", "generate", "reload_weights", "reset_prefix_cache", "generate"]
 

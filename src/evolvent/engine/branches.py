@@ -5,6 +5,7 @@ The model behind it is a `Runner`, which keeps one cache row for each live branc
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -52,11 +53,19 @@ class Runner(Protocol):
 
 
 class TokenBranch(Stem):
-    """A branch in a `TokenTree`."""
+    """A branch in a `TokenTree`, which has to outlive it."""
 
     def __init__(self, tree: TokenTree, index: int, stub: Trajectory, root: int | None = None) -> None:
         super().__init__(index, stub, root)
-        self.tree = tree
+        self._tree = weakref.ref(tree)  # no cycle: caches go with the tree, not at some later garbage collection
+
+    @property
+    def tree(self) -> TokenTree:
+        """The tree that it belongs to."""
+        found = self._tree()
+        if found is None:
+            raise RuntimeError("the tree of this branch is gone; hold on to the tree as long as its branches are read")
+        return found
 
     @property
     def stop(self) -> str:

@@ -44,6 +44,7 @@ from evolvent.run.check import (
 from evolvent.run.environment import describe_plan, environment
 from evolvent.run.final import measure, measure_search
 from evolvent.run.log import DEFAULT, Log, open_logs
+from evolvent.run.memory import Memory
 from evolvent.run.pace import Pace
 from evolvent.run.process import interruptible, locked
 from evolvent.run.result import Progress, Result, flat
@@ -234,18 +235,18 @@ class Session:
             for log in logs:
                 stack.callback(log.close)
             stack.enter_context(interruptible(self.stopping, self.say))
-            saving = Pace(assembled.policy.size)
+            saving, memory = Pace(assembled.policy.size), Memory(assembled.policy.size)
             begun = time.perf_counter()
             for steps in system.run(budget):
                 self._record(assembled, steps, logs, saving)
+                memory.trim()
                 metrics = flat({s.role.name: s.metrics for s in steps})
                 spent = system.ledger.spent["method"]
                 share = min(1.0, system.ledger.of(budget.unit) / budget.amount)
                 main = next((s.metrics for s in steps if s.role is assembled.main_role), {})
                 seconds = time.perf_counter() - begun
                 self.watch(Progress(self.name, system.t, share, {**metrics, **main}, spent, seconds))
-                accuracy = main.get("gate/accuracy")
-                if self.target is not None and accuracy is not None and accuracy >= self.target:
+                if self.target is not None and main.get("gate/accuracy", -1.0) >= self.target:
                     result.reached = True
                     break
                 if self.stopping.is_set():
