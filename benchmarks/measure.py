@@ -114,6 +114,12 @@ def write(name: str, data: dict[str, Any]) -> None:
     print(f"written to {path.relative_to(HERE.parent)}")
 
 
+def results(name: str) -> dict[str, Any]:
+    """What was kept before as `results/NAME.json`, if anything was."""
+    path = RESULTS / f"{name}.json"
+    return json.loads(path.read_text()) if path.is_file() else {}
+
+
 def command() -> str:
     """How this program was called, as in the documentation."""
     return " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]])

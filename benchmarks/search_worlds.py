@@ -15,10 +15,11 @@ import sys
 from typing import Any
 
 import torch
-from measure import command, environment, write
+from measure import command, environment, results, write
 from multistart import PROBLEMS, multistart
 
 from evolvent.bench.search_cell import SearchCell, run_search
+from evolvent.bench.search_metrics import search_metric
 from evolvent.bench.statistics import decide, sign_flip_p, t_interval
 from evolvent.tasks.program import ProgramTask
 from evolvent.tasks.registry import load_task
@@ -42,7 +43,7 @@ def measured(place: str, recipes: list[str], seconds: float, seeds: int) -> dict
         for recipe in recipes:
             cell = SearchCell(recipe, recipe, task.name, "none", seed, f"{seconds} verifier_seconds")
             result = run_search(cell)
-            values[recipe].append(result["rescored"]["value"])
+            values[recipe].append(search_metric("final.rescored", result))
             tried[recipe].append(result["curve"][-1]["evaluations"])
         print(f"{place}, seed {seed}: " + ", ".join(f"{arm} {v[-1]:.8g}" for arm, v in values.items()), flush=True)
     components = [*task.components, PROBLEMS[name].what]
@@ -78,7 +79,7 @@ def show(place: str, found: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Measure and write `results/search_worlds.json`."""
+    """Measure, and write each world into `results/search_worlds.json` when it is done; the others there stay."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("recipes", nargs="*", default=["hill-climbing"])
     parser.add_argument("--worlds", nargs="*", default=list(WORLDS), help="names and sizes")
@@ -90,15 +91,13 @@ def main() -> None:
     if any(os.environ.get(name) != "1" for name in THREADS):  # they are read when NumPy is loaded
         os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | dict.fromkeys(THREADS, "1"))
     torch.set_num_threads(1)
-    where, worlds = environment(1), {}
+    about = {"command": command(), "environment": environment(1), "seconds": args.seconds, "delta": args.delta}
     for place in args.worlds:
         found = measured(place, args.recipes, args.seconds, args.seeds)
         found["rows"] = judged(found["values"], args.delta)
         show(place, found)
-        worlds[place] = found
-    if not args.dry:
-        data = {"command": command(), "environment": where, "seconds": args.seconds, "delta": args.delta}
-        write("search_worlds", {**data, "worlds": worlds})
+        if not args.dry:
+            write("search_worlds", {**results("search_worlds"), place: {**about, **found}})
 
 
 if __name__ == "__main__":

@@ -198,6 +198,28 @@ def faults(result: dict[str, Any]) -> str:
     return table(("", *names), rows) + where(result)
 
 
+def worlds(result: dict[str, Any]) -> str:
+    """Searches beside multistart, world by world."""
+    rows, notes = [], []
+    for place, found in result.items():
+        for row in found["rows"]:
+            tried = sum(found["tried"][row["arm"]]) / len(found["tried"][row["arm"]])
+            against = ""
+            if "difference" in row:
+                mean, low, high = row["difference"]
+                against = f"{mean:+.3g} [{low:+.3g}, {high:+.3g}] {row['verdict']}"
+            rows.append(
+                [f"`{place}`", row["arm"], f"{row['mean']:.6g}", f"{row['best']:.8g}", f"{tried:,.0f}", against]
+            )
+        rows += [[f"`{place}`", f"*{who}, {when}*", "", f"{value:.8g}", "", ""] for value, who, when in found["known"]]
+        *library, what = found["components"]
+        notes.append(f"- `{place}`: {'; '.join(f'`{c}`' for c in library)}; {what}")
+    titles = ("world", "arm", "mean", "best", "starts or evaluations", "to multistart")
+    listed = "\n".join(notes)
+    measured = "".join(where(found) for found in result.values())
+    return f"{table(titles, rows)}\nComponents, and what multistart does with them:\n\n{listed}\n{measured}"
+
+
 PARTS: dict[str, Callable[[dict[str, Any]], str]] = {
     "step-spread": step,
     "step-full": step,
@@ -208,6 +230,7 @@ PARTS: dict[str, Callable[[dict[str, Any]], str]] = {
     "parent-rules": parent_rules,
     "search": search,
     "search_faults": faults,
+    "search_worlds": worlds,
 }
 
 
