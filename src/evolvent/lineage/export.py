@@ -71,7 +71,7 @@ def export_program(view: RunView, file: Path) -> int:
     if view.spec["task"].startswith("texts:") and file.suffix != ".py":
         text = plain_texts(read(text), file)
     with writing(file), whole(file) as part:
-        part.write_text(text)
+        part.write_text(text, encoding="utf-8")
     return int(best["uid"])
 
 

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evolvent.search.segments import segments
+from evolvent.search.variation.edits import rewrite
 from evolvent.tasks.texts.module import read, written
 
-ANY = st.text(st.characters(exclude_categories=())).filter(lambda text: "EVOLVE-BLOCK" not in text)
+ANY = st.text(st.one_of(st.characters(), st.sampled_from('`\n\\"\r'))).filter(lambda text: "EVOLVE-BLOCK" not in text)
 
 
 @given(st.dictionaries(ANY, ANY, min_size=1, max_size=4))
@@ -19,6 +20,13 @@ def test_texts_come_back_as_they_were(texts: dict[str, str]) -> None:
     source = written(texts)
     assert read(source, list(texts)) == texts
     assert source.encode() == source.encode("utf-8", "strict")  # can be saved, and shown to a model
+
+
+@given(st.lists(st.sampled_from(["```", "```json", "  ``` ", "text", "", "\\", '"""'])))
+def test_a_text_with_fences_comes_back_from_between_fences(lines: list[str]) -> None:
+    source = written({"one": "\n".join(lines), "two": "```"})
+    answer = f"Here it is:\n\n```python\n{source}```\nDone."
+    assert read(rewrite(answer), ["one", "two"]) == {"one": "\n".join(lines), "two": "```"}
 
 
 def test_python_itself_reads_the_same() -> None:
@@ -42,6 +50,8 @@ def test_lines_are_shown_as_lines_and_each_text_is_a_segment() -> None:
         ('texts["a"] = f"{1}"\n', "is no text"),
         ('texts["a"] = "x" + "y"\n', "is no text"),
         ('texts["a"] = 3\n', "is no text"),
+        ('texts["a"] = "\\ud800"\n', "half of a surrogate pair"),
+        ('texts["a"] = "# EVOLVE-BLOCK-END"\n', "has EVOLVE-BLOCK marks"),
         ('other["a"] = "x"\n', "is no text"),
         ('texts["c"] = "x"\n', "there is no text 'c'; the texts are a, b"),
         ('texts["a"] = "x"\n', "the text 'b' is missing"),

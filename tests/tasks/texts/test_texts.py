@@ -89,8 +89,8 @@ def test_a_function_of_all_texts(tmp_path: Path) -> None:
     code = 'def evaluate(texts):\n    return {"score": len(texts["a"].split()), "note": "b is " + texts["b"]}\n'
     task = task_in(tmp_path, code, "prompts.toml")
     [found] = task.evaluate([task.seed_program])
-    assert (found.value, found.feedback) == (2.0, "note: b is three\n")
-    assert not task.instances("train")
+    assert (found.value, found.feedback) == (2.0, "train-0: note: b is three\n")
+    assert task.instances("train") == ("train-0",)  # one example, the whole
 
 
 def test_a_function_of_an_example(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_openevolves_evaluator_of_a_prompt(tmp_path: Path) -> None:
     (tmp_path / "prompt.md").write_text("four")
     task = task_in(tmp_path, code, "prompt.md")
     [found] = task.evaluate([task.seed_program])
-    assert (found.value, found.feedback) == (4.0, "hint: longer")
+    assert (found.value, found.feedback) == (4.0, "train-0: hint: longer")
 
 
 def test_what_a_function_raises_is_the_texts_and_what_an_adapter_raises_is_not(tmp_path: Path) -> None:
@@ -188,6 +188,7 @@ def test_what_is_told_has_an_end() -> None:
         ("def evaluate(texts): return 1\nseed_candidate = {'a': 3}\n", "", "seed_candidate should have a text"),
         ("def evaluate(texts): return 1\nseed_candidate = []\n", "", "seed_candidate should have a text"),
         ("def evaluate(texts, example): return 1\nseed_candidate = {'a': 'b'}\n", "", "there is none; add trainset"),
+        ("def evaluate(texts, *, example): return 1\nseed_candidate = {'a': 'b'}\n", "", "by their places"),
         ("def evaluate(): return 1\nseed_candidate = {'a': 'b'}\n", "", "should take the texts"),
         ("def evaluate(path): return 1\nseed_candidate = {'a': 'b', 'c': 'd'}\n", "", "reads one text"),
         ("import nothing_of_the_kind\n", "", "does not import: line 1: ModuleNotFoundError"),
@@ -206,6 +207,9 @@ def test_what_is_told_has_an_end() -> None:
         ("def evaluate(texts): return 1\n", "marked.txt", "has EVOLVE-BLOCK marks"),
         ("def evaluate(texts): return 1\n", "odd.rs", "holds no texts"),
         ("def evaluate(texts): return 1\n", "empty", "has no .txt or .md files"),
+        ("def evaluate(texts): return 1\n", "two", "has two texts called a; rename a.md"),
+        ("def evaluate(texts): return 1\n", "twice.json", "a name stands there twice"),
+        ("def evaluate(texts): return 1\n", "half.json", "half of a surrogate pair"),
     ],
 )
 def test_what_is_refused(tmp_path: Path, code: str, texts: str, told: str) -> None:
@@ -214,6 +218,11 @@ def test_what_is_refused(tmp_path: Path, code: str, texts: str, told: str) -> No
     (tmp_path / "marked.txt").write_text("# EVOLVE-BLOCK-START")
     (tmp_path / "odd.rs").write_text("fn main() {}")
     (tmp_path / "empty").mkdir()
+    (tmp_path / "two").mkdir()
+    (tmp_path / "two" / "a.md").write_text("a")
+    (tmp_path / "two" / "a.txt").write_text("a")
+    (tmp_path / "twice.json").write_text('{"a": "b", "a": "c"}')
+    (tmp_path / "half.json").write_text('{"a": "\\ud800"}')
     with pytest.raises(UserError, match=told) as refused:
         task_in(tmp_path, code, texts)
     assert "\n" not in str(refused.value)
@@ -225,6 +234,95 @@ def test_a_folder_of_texts(tmp_path: Path) -> None:
         (tmp_path / "prompts" / name).write_text(name)
     task = task_in(tmp_path, "def evaluate(texts): return 1\n", "prompts")
     assert task.texts(task.seed_program) == {"answer": "answer.txt", "plan": "plan.md"}
+
+
+ANNOTATED = """
+    from typing import TypedDict
+    from gepa.core.adapter import Candidate, EvaluationBatch, GEPAAdapter, ProposalFn
+
+    class Row(TypedDict):
+        word: str
+
+    trainset = [{"word": "a"}, {"word": "b"}]
+    seed_candidate = {"one": "a", "two": "b"}
+
+    class Base(GEPAAdapter[Row, Row, str]):
+        propose_new_texts: ProposalFn | None = None
+
+        def evaluate(self, batch: list[Row], candidate: Candidate, capture_traces=False) -> EvaluationBatch[Row, str]:
+            words = [row["word"] for row in batch]
+            return EvaluationBatch(words, [word in candidate["one"] for word in words], batch)
+
+    class Mine(Base):
+        def make_reflective_dataset(self, candidate, eval_batch, components_to_update):
+            assert len(components_to_update) == 1
+            [name] = components_to_update
+            if name == "two":
+                raise ValueError("no valid predictions")
+            return {name: [{"Feedback": row["word"]} for row in eval_batch.trajectories]}
+"""
+
+
+def test_an_adapter_as_gepas_own_are(tmp_path: Path) -> None:
+    task = task_in(tmp_path, ANNOTATED)
+    [found] = task.evaluate([task.seed_program])
+    assert found.value == 0.5
+    assert "one, train-1 (0):\n  Feedback: b" in found.feedback
+    assert "two:\n  nothing to reflect on: ValueError: no valid predictions" in found.feedback
+
+
+def test_a_function_goes_before_classes(tmp_path: Path) -> None:
+    code = (
+        "class Helper:\n    def evaluate(self): pass\nseed_candidate = {'a': 'b'}\ndef evaluate(profile): return True\n"
+    )
+    task = task_in(tmp_path, code)
+    assert [e.value for e in task.evaluate([task.seed_program])] == [1.0]
+
+
+def test_a_score_and_what_there_is_to_say_by_name(tmp_path: Path) -> None:
+    code = """
+        seed_candidate = {"p": ""}
+        trainset = [1, 2]
+
+        def evaluate(candidate, example=None, state=None):
+            return 0.25 * example, {"Input": example, "scores": {"speed": example}}
+    """
+    task = task_in(tmp_path, code)
+    [found] = task.evaluate([task.seed_program])
+    assert (found.value, found.metrics["speed"]) == (0.375, 1.5)
+    assert found.feedback.startswith("train-0: feedback: Input: 1\n")
+
+
+def test_async_functions_wait_together(tmp_path: Path) -> None:
+    code = """
+        import asyncio
+        seed_candidate = {"p": ""}
+        trainset = list(range(20))
+
+        async def evaluate(texts, example):
+            await asyncio.sleep(0.2)
+            return example
+    """
+    task = task_in(tmp_path, code)
+    begun = time.monotonic()
+    [found] = task.evaluate([task.seed_program])
+    assert found.value == 9.5
+    assert time.monotonic() - begun < 20 * 0.2
+
+
+@pytest.mark.parametrize("fault", ["ConnectionRefusedError('no')", "TimeoutError()"])
+def test_a_service_that_cannot_be_reached_is_not_the_texts_fault(tmp_path: Path, fault: str) -> None:
+    task = task_in(tmp_path, f'seed_candidate = {{"p": ""}}\ndef evaluate(texts):\n    raise {fault}\n')
+    assert task.evaluate([task.seed_program])[0].status == "lost"
+
+
+def test_a_key_that_was_not_handed_on_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_API_KEY", "abc")
+    task = task_in(tmp_path, 'seed_candidate = {"p": ""}\ndef evaluate(texts):\n    raise ValueError("missing key")\n')
+    [found] = task.evaluate([task.seed_program])
+    assert "MY_API_KEY" in found.feedback
+    assert "EVOLVENT_PASS=" in found.feedback
+    assert "abc" not in found.feedback
 
 
 def test_secrets_are_handed_on_only_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,14 +353,29 @@ def test_a_search_over_texts(tmp_path: Path, recipe: str, capsys: pytest.Capture
     with Scripted(rewriting) as server:
         result = ev.run(recipe, task.name, f"{server.url}#m", "6 steps", settings=settings, store=tmp_path / "runs")
     assert result.view.rescored
-    assert result.view.rescored["split"] == "train"
+    assert result.view.rescored["split"] == "test"
     assert result.view.rescored["choice"] == "gate"
+    assert result.view.rescored["value"] == 1.0
     export_program(result.view, tmp_path / "best.json")
     best = json.loads((tmp_path / "best.json").read_text())
     assert "number only" in best["system"]
     assert best["style"] == "Be kind."
     with pytest.raises(UserError, match="cannot be written to best.txt"):
         export_program(result.view, tmp_path / "best.txt")
+
+
+def test_a_whole_is_one_example(tmp_path: Path) -> None:
+    code = """
+        seed_candidate = {"system": "", "style": ""}
+
+        def evaluate(texts):
+            return len(texts["system"]), "wanted: words"
+    """
+    task = task_in(tmp_path, code)
+    with Scripted(rewriting) as server:
+        result = ev.run("gepa", task.name, f"{server.url}#m", "4 steps", store=tmp_path / "runs")
+    assert result.view.rescored
+    assert result.view.rescored["value"] >= len(" The number only.")
 
 
 def test_texts_need_somebody_who_writes(tmp_path: Path) -> None:

@@ -8,15 +8,19 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import os
+import re
 import sys
 import tempfile
 import time
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 TASKS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+SERVICES = {  # packages whose errors are those of a service, not of what was sent to it
+    "aiohttp", "anthropic", "botocore", "google", "httpcore", "httpx", "litellm", "openai", "requests", "urllib3",
+}  # fmt: skip
 SETS = {"train": "trainset", "gate": "valset", "test": "testset"}
 
 
@@ -34,8 +38,13 @@ def beside(name: str) -> Any:
 user = beside("user_program")
 
 
+A = TypeVar("A")
+B = TypeVar("B")
+C = TypeVar("C")
+
+
 @dataclass
-class EvaluationBatch:
+class EvaluationBatch(Generic[A, B]):
     """Stands in for GEPA's, where that is not installed: what an adapter gives back, example by example."""
 
     outputs: list[Any]
@@ -45,14 +54,18 @@ class EvaluationBatch:
     num_metric_calls: int | None = None
 
 
-class GEPAAdapter:
+class GEPAAdapter(Generic[A, B, C]):
     """Stands in for GEPA's protocol, which adapters may inherit from."""
 
     propose_new_texts = None
 
-    def __class_getitem__(cls, item: Any) -> type:
-        """`GEPAAdapter[A, B, C]` is the class itself."""
-        return cls
+
+NAMES = {  # of gepa.core.adapter
+    "EvaluationBatch": EvaluationBatch,
+    "GEPAAdapter": GEPAAdapter,
+    "Candidate": dict[str, str],
+    **dict.fromkeys(("DataInst", "Trajectory", "RolloutOutput", "ProposalFn", "BatchEvaluateFn"), Any),
+}
 
 
 class State:
@@ -69,6 +82,7 @@ def load(payload: dict[str, Any]) -> dict[str, Any]:
     about = user.load(payload)
     module = user.State.module
     State.examples = {split: _examples(module, name) for split, name in SETS.items()}
+    State.examples["test"] = State.examples["test"] or State.examples["gate"]
     State.adapter = _adapter(module)
     if State.adapter is None:
         State.takes = _takes(getattr(module, "evaluate", None))
@@ -80,11 +94,14 @@ def load(payload: dict[str, Any]) -> dict[str, Any]:
     return {
         **about,
         "reads": "path" if State.takes == "path" else "texts",
-        "whole": State.takes in ("texts", "path"),
-        "sizes": {split: len(rows) for split, rows in State.examples.items()},
+        "sizes": {split: len(rows) for split, rows in State.examples.items()} if _by_example() else {"train": 1},
         "seed": user.plain(getattr(module, "seed_candidate", None), "seed_candidate"),
         "goal": goal if isinstance(goal, str) else "",
     }
+
+
+def _by_example() -> bool:
+    return State.adapter is not None or State.takes == "example"
 
 
 def stand_in() -> None:
@@ -92,7 +109,7 @@ def stand_in() -> None:
     if importlib.util.find_spec("gepa") is None:
         for name in ("gepa", "gepa.core", "gepa.core.adapter"):
             sys.modules[name] = module = types.ModuleType(name)
-            module.__dict__.update(EvaluationBatch=EvaluationBatch, GEPAAdapter=GEPAAdapter, __path__=[])
+            module.__dict__.update(NAMES, __path__=[])
     if importlib.util.find_spec("openevolve") is None:
         result = beside("evaluation_result")
         for name in ("openevolve", "openevolve.evaluation_result"):
@@ -113,14 +130,15 @@ def _examples(module: Any, name: str) -> list[Any]:
 def _adapter(module: Any) -> Any:
     """The object `adapter`, or what a function or class of that name makes; else the only class that is an adapter."""
     found = getattr(module, "adapter", None)
-    if found is None:
+    if found is None and not callable(_of(module, "evaluate")):
         made = [
             thing
             for thing in vars(module).values()
             if isinstance(thing, type) and thing.__module__ == module.__name__ and callable(_of(thing, "evaluate"))
         ]
+        made = [one for one in made if not any(one in other.__mro__[1:] for other in made)]
         if len(made) > 1:
-            raise user.Refused(f"it has {len(made)} classes with evaluate(); add adapter = {made[0].__name__}(...)")
+            raise user.Refused(f"it has {len(made)} classes with evaluate(); add adapter = {made[-1].__name__}(...)")
         found = made[0] if made else None
     if isinstance(found, type) or inspect.isfunction(found):
         try:
@@ -144,13 +162,15 @@ def _takes(function: Any) -> str:
             "trainset = [...], or a GEPA adapter"
         )
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    given = [p for p in inspect.signature(function).parameters.values() if p.kind in kinds]
+    parameters = inspect.signature(function).parameters.values()
+    given = [p for p in parameters if p.kind in kinds]
     needed = [p for p in given if p.default is inspect.Parameter.empty]
-    if not given or len(needed) > 2:
-        raise user.Refused("evaluate should take the texts, or the texts and an example")
-    if "path" in given[0].name or "file" in given[0].name:
+    named = [p for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is inspect.Parameter.empty]
+    if not given or len(needed) > 2 or named:
+        raise user.Refused("evaluate should take the texts, or the texts and an example, by their places")
+    if re.search(r"(^|_)(path|file|filename)$", given[0].name):
         return "path"
-    return "example" if len(needed) == 2 or (len(given) == 2 and State.examples["train"]) else "texts"
+    return "example" if len(needed) == 2 or (len(given) > 1 and State.examples["train"]) else "texts"
 
 
 def evaluate(payload: dict[str, Any]) -> dict[str, Any]:
@@ -159,23 +179,33 @@ def evaluate(payload: dict[str, Any]) -> dict[str, Any]:
     {"results": one for each, or one in all, "records": what an adapter has to say by text, "cpu": seconds}, or
     {"failed": why the texts are invalid}.
 
-    What an adapter raises is its own failure, as GEPA's contract says; what a function raises is the texts'.
+    What an adapter raises is its own failure, as GEPA's contract says; what a function raises is the texts', unless a
+    service could not be reached.
     """
-    begun = time.process_time()
-    texts, rows = dict(payload["texts"]), [State.examples[payload["split"]][i] for i in payload["places"]]
+    begun, texts = time.process_time(), dict(payload["texts"])
+    rows = [State.examples[payload["split"]][i] for i in payload["places"]] if _by_example() else []
     if State.adapter is not None:
         made = _by_adapter(texts, rows, payload["traces"])
     else:
         try:
             made = {"results": _by_function(texts, rows, payload["file"])}
         except Exception as reason:
+            if elsewhere(reason):
+                raise
             made = {"failed": user.failure(reason).get("error", str(reason))}
     return {**made, "cpu": time.process_time() - begun}
+
+
+def elsewhere(reason: BaseException) -> bool:
+    """Whether a failure is that of the network or of a service."""
+    return isinstance(reason, ConnectionError | TimeoutError) or type(reason).__module__.partition(".")[0] in SERVICES
 
 
 def _by_function(texts: dict[str, str], rows: list[Any], file: str) -> list[Any]:
     function = user.State.module.evaluate
     if State.takes == "example":
+        if inspect.iscoroutinefunction(function):
+            return [_result(value) for value in user.wait(_together(function, texts, rows))]
         return [_result(user.wait(function(dict(texts), row))) for row in rows]
     if State.takes == "texts":
         return [_result(user.wait(function(texts)))]
@@ -186,16 +216,41 @@ def _by_function(texts: dict[str, str], rows: list[Any], file: str) -> list[Any]
         return [_result(user.wait(function(path)))]
 
 
+async def _together(function: Any, texts: dict[str, str], rows: list[Any]) -> list[Any]:
+    """What an async function says of the examples, `user.TOGETHER` of them under way at once."""
+    import asyncio
+
+    gate = asyncio.Semaphore(user.TOGETHER)
+
+    async def one(row: Any) -> Any:
+        async with gate:
+            return await function(dict(texts), row)
+
+    return await asyncio.gather(*(one(row) for row in rows))
+
+
 def _result(value: Any) -> Any:
     """A number, or a dict of numbers and texts, as data."""
     if hasattr(value, "metrics") and hasattr(value, "artifacts"):  # OpenEvolve's EvaluationResult
         value = {"metrics": value.metrics, "artifacts": value.artifacts}
     if isinstance(value, tuple) and len(value) == 2:  # a score and what there is to say, as GEPA's evaluators give
-        value = {"score": value[0], "feedback": value[1]}
+        score, told = value
+        scores = told.get("scores") if isinstance(told, Mapping) else None
+        value = {**(scores if isinstance(scores, Mapping) else {}), "score": score, "feedback": _lines(told)}
     try:
-        return user.plain(value, "what evaluate() returned")
+        found = user.plain(value, "what evaluate() returned")
     except user.Refused as reason:
         raise ValueError(str(reason)) from None
+    if isinstance(found, dict):
+        return {k: float(v) if isinstance(v, bool) else v for k, v in found.items()}
+    return float(found) if isinstance(found, bool) else found
+
+
+def _lines(told: Any) -> str:
+    """What there is to say, as text: a line for each name where it has names."""
+    if isinstance(told, Mapping):
+        return "\n".join(f"{key}: {value}" for key, value in told.items())
+    return told if isinstance(told, str) else str(told)
 
 
 def _by_adapter(texts: dict[str, str], rows: list[Any], traces: bool) -> dict[str, Any]:
@@ -206,11 +261,19 @@ def _by_adapter(texts: dict[str, str], rows: list[Any], traces: bool) -> dict[st
     results: list[Any] = [{"score": x} for x in scores]
     for result, named in zip(results, getattr(batch, "objective_scores", None) or [], strict=False):
         result.update({k: v for k, v in user.plain(dict(named), "objective_scores").items() if k != "score"})
-    records: dict[str, Any] = {}
-    if traces and callable(_of(State.adapter, "make_reflective_dataset")):
-        found = State.adapter.make_reflective_dataset(dict(texts), batch, list(texts)) or {}
-        records = {str(name): [_words(one) for one in several] for name, several in found.items()}
-    return {"results": results, "records": records}
+    if not traces or not callable(_of(State.adapter, "make_reflective_dataset")):
+        return {"results": results}
+    return {"results": results, "records": {name: _reflected(name, texts, batch) for name in texts}}
+
+
+def _reflected(name: str, texts: dict[str, str], batch: Any) -> list[dict[str, str]]:
+    """What an adapter has to say about one text; a failure to say it costs no scores, and is told in its place."""
+    try:
+        made = State.adapter.make_reflective_dataset(dict(texts), batch, [name]) or {}
+        several = (made.get(name) if isinstance(made, Mapping) else made) or []
+        return [_words(one) for one in ([several] if isinstance(several, str | Mapping) else several)]
+    except Exception as reason:
+        return [{"nothing to reflect on": user.failure(reason).get("error", str(reason))}]
 
 
 def _words(record: Any) -> dict[str, str]:

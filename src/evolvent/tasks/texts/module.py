@@ -8,16 +8,21 @@
     # EVOLVE-BLOCK-END
 
 The module is read, never run. Each text is a block of its own: recipes that vary one part at a time take turns.
+Models write a module between ```python and ```, so a line of a text that is nothing but ``` ends in an escaped newline
+instead of a real one: ```\\n\\
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Collection, Mapping
 
 HEAD = '"""Texts by name. Nothing here is run; what may change is what the strings say."""\n\ntexts = {}\n'
 START, END = "# EVOLVE-BLOCK-START", "# EVOLVE-BLOCK-END"
 NAME = "texts"
+MARK = "EVOLVE-BLOCK"
+FENCE = re.compile(r"^([ \t]*```[ \t]*)\n", re.MULTILINE)
 
 
 def written(texts: Mapping[str, str]) -> str:
@@ -28,11 +33,10 @@ def written(texts: Mapping[str, str]) -> str:
 
 def literal(text: str) -> str:
     """A string constant over as many lines as the text has; what is not printable is escaped."""
-    escaped = text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
-    if escaped.endswith('"'):
-        escaped = escaped[:-1] + '\\"'
-    shown = [c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in escaped]
-    return '"""\\\n' + "".join(shown) + '"""'
+    head, last = (text[:-1], '\\"') if text.endswith('"') else (text, "")
+    escaped = head.replace("\\", "\\\\").replace('"""', '\\"\\"\\"') + last
+    shown = "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in escaped)
+    return '"""\\\n' + FENCE.sub(r"\1\\n\\\n", shown) + '"""'
 
 
 def read(source: str, names: Collection[str] | None = None) -> dict[str, str]:
@@ -48,12 +52,23 @@ def read(source: str, names: Collection[str] | None = None) -> dict[str, str]:
         name, value = _entry(node)
         if names is not None and name not in names:
             raise ValueError(f"line {node.lineno}: there is no text {name!r}; the texts are {', '.join(names)}")
+        if problem := unfit(value):
+            raise ValueError(f"the text {name!r} {problem}")
         found[name] = value
     if names is None:
         return found
     if missing := [name for name in names if name not in found]:
         raise ValueError(f"the text {missing[0]!r} is missing; keep all of {', '.join(names)}")
     return {name: found[name] for name in names}
+
+
+def unfit(text: str) -> str:
+    """Why this can be no text of a candidate; empty if it can."""
+    if MARK in text:
+        return "has EVOLVE-BLOCK marks; each text is a block already"
+    if any("\ud800" <= c <= "\udfff" for c in text):
+        return "has half of a surrogate pair, which is no character"
+    return ""
 
 
 def _is_text(node: ast.stmt) -> bool:

@@ -12,6 +12,7 @@ what is evolved are texts, and these are never run.
 from __future__ import annotations
 
 import json
+import os
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -21,24 +22,26 @@ from queue import SimpleQueue
 from typing import Any
 
 from evolvent.core.errors import UserError, VerifierError
-from evolvent.guard.process import ProcessError, Raised
+from evolvent.guard.process import PASS, SECRET, ProcessError, Raised, TimedOut, clean_environment
 from evolvent.guard.sandbox import Call
 from evolvent.tasks.base import Split, key_of
 from evolvent.tasks.beside import source
 from evolvent.tasks.evaluation import Evaluation, invalid, over_instances, read_result, sound
 from evolvent.tasks.program import PROGRAM, ProgramTask, World, unreadable
 from evolvent.tasks.texts import TEXT_FILES
-from evolvent.tasks.texts.module import read, written
+from evolvent.tasks.texts.module import read, unfit, written
 from evolvent.tasks.user import UserFile
 from evolvent.tasks.worlds.recipe import read_name
 
+CREDENTIAL = re.compile(r"\bkey|credential|token|auth|secret|password", re.IGNORECASE)
 FILES = re.compile(r"(.+?\.py)(?::(.+))?")
-TIMEOUT = 300.0  # seconds that an evaluation may take, unless the file says TIMEOUT = ...
+TIMEOUT = 300.0  # seconds that an evaluation may take, on all its examples, unless the file says TIMEOUT = ...
+IMPORT_TIME = 120.0  # seconds to import the file: libraries of models are large
 TRIES = 2  # of an evaluation that took too long, or whose process ended
-MARK = "EVOLVE-BLOCK"
 MOST_RECORD, MOST_RECORDS = 1_500, 12_000  # characters of one record, and of all that are told
 GOAL = """Improve the texts below, prompts and the like of a system that {file} evaluates. The program is a Python
-module in which every text is a string; nothing of it is run. Change what the texts say, and keep their names."""
+module in which every text is a string; nothing of it is run. Change what the texts say, and keep their names. Of
+a text a line that is nothing but three backticks has \\n\\ at its end, so that it does not end the program."""
 
 
 class TextsFile(UserFile):
@@ -47,8 +50,9 @@ class TextsFile(UserFile):
     program = Path(__file__).with_name("inside.py")
 
     def __init__(self, path: Path) -> None:
-        super().__init__(path)
+        super().__init__(path, IMPORT_TIME)
         self.worker.timeout = self.constant("TIMEOUT", TIMEOUT, (int, float))
+        self.sizes: dict[Split, int] = self.about["sizes"]
 
 
 class TextsTask(ProgramTask):
@@ -65,7 +69,6 @@ class TextsTask(ProgramTask):
         self.processes = 1
         goal = GOAL.format(file=file.name)
         about = file.about["goal"].strip()
-        sizes: dict[Split, int] = {} if file.about["whole"] else file.about["sizes"]
         super().__init__(
             World(
                 name=name,
@@ -73,7 +76,7 @@ class TextsTask(ProgramTask):
                 seed=written(texts),
                 call=lambda text, names: Call({PROGRAM: text}, "program", "texts"),
                 judge=lambda value, names: invalid("nothing is run here"),
-                instances={split: tuple(f"{split}-{i}" for i in range(n)) for split, n in sizes.items()},
+                instances={split: tuple(f"{split}-{i}" for i in range(n)) for split, n in file.sizes.items()},
             )
         )
 
@@ -119,7 +122,7 @@ class TextsTask(ProgramTask):
             self.idle.put(file)
         self.cpu_seconds += told["cpu"]
         if "failed" in told:
-            return invalid(told["failed"], "error")
+            return invalid(told["failed"] + withheld(told["failed"]), "error")
         return verdict_of(told["results"], names, told.get("records", {}))
 
     def _asked(self, file: TextsFile, job: Mapping[str, Any]) -> Any:
@@ -129,19 +132,18 @@ class TextsTask(ProgramTask):
                 return file.worker.call("evaluate", job)
             except ProcessError as reason:
                 if isinstance(reason, Raised) or not left:
-                    remedy = "see whether what it needs is there (models, keys: EVOLVENT_PASS=NAME hands one on)"
-                    raise VerifierError(file.explain(reason, "could not evaluate", remedy)) from None
+                    remedy = "see whether what it needs is there (a model, a key)"
+                    said = file.explain(reason, "could not evaluate", remedy)
+                    slow = "; TIMEOUT = ... in the file allows more" if isinstance(reason, TimedOut) else ""
+                    raise VerifierError(said + slow + withheld(said)) from None
         raise AssertionError
 
 
 def verdict_of(
     results: Sequence[Any], names: Sequence[str], records: Mapping[str, Sequence[Mapping[str, str]]]
 ) -> Evaluation:
-    """One verdict out of those on the examples, by name; without names, that on the whole. An example without a number
-    makes the texts invalid."""
+    """One verdict out of those on the examples, by name. An example without a number makes the texts invalid."""
     found = [read_result(one) for one in results]
-    if not names:
-        return sound(found[0])
     values: dict[str, float] = {}
     for name, one in zip(names, found, strict=True):
         if one.value is None:
@@ -205,20 +207,39 @@ def load(rest: str) -> TextsTask:
     return TextsTask(file, texts, f"texts:{rest}", given)
 
 
+def once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object whose names are different; `ValueError` otherwise."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name stands there twice")
+    return found
+
+
+def withheld(reason: str) -> str:
+    """What to add to a failure that may come of a key that was taken from the file's process; often nothing."""
+    if not CREDENTIAL.search(reason):
+        return ""
+    gone = [name for name in os.environ if SECRET.search(name) and name not in clean_environment()]
+    return f" (not handed on: {', '.join(sorted(gone))}; {PASS}={gone[0]} hands one on)" if gone else ""
+
+
 def check_texts(texts: Any, where: str) -> None:
     """`UserError` for what is no dict of texts, and for marks inside of them."""
     if not isinstance(texts, Mapping) or not texts or not all(isinstance(t, str) for t in texts.values()):
         raise UserError(f'{where} should have a text for each name, as in {{"system_prompt": "You are ..."}}')
-    if marked := [name for name, text in texts.items() if MARK in text]:
-        raise UserError(f"{where}: the text {marked[0]!r} has EVOLVE-BLOCK marks; each text is a block already")
+    for name, text in texts.items():
+        if problem := unfit(name + text):
+            raise UserError(f"{where}: the text {name!r} {problem}")
 
 
 def texts_of(path: Path) -> Any:
     """The texts of a file or a folder, by name."""
     if path.is_dir():
-        found = sorted(p for p in path.iterdir() if p.suffix in (".txt", ".md") and p.is_file())
+        found = sorted(p for p in path.glob("[!.]*") if p.suffix in (".txt", ".md") and p.is_file())
         if not found:
             raise UserError(f"the folder {path} has no .txt or .md files")
+        if twice := [p for p in found if sum(p.stem == other.stem for other in found) > 1]:
+            raise UserError(f"the folder {path} has two texts called {twice[0].stem}; rename {twice[0].name}")
         return {p.stem: source(p) for p in found}
     if not path.is_file() or path.suffix not in TEXT_FILES:
         what = f"{path} holds no texts" if path.is_file() else f"there is no file {path}"
@@ -226,7 +247,7 @@ def texts_of(path: Path) -> Any:
     text = source(path)
     try:
         if path.suffix == ".json":
-            return json.loads(text)
+            return json.loads(text, object_pairs_hook=once)
         if path.suffix == ".toml":
             return tomllib.loads(text)
     except (ValueError, RecursionError) as reason:
