@@ -16,6 +16,7 @@ WORLDS = {  # name -> `world(size)`; sizes to try
     "repair": ("evolvent.tasks.worlds.repair.world:world", "60"),
     "data-curation": ("evolvent.tasks.worlds.curation.world:world", ""),
     "patches": ("evolvent.tasks.worlds.repair.patches:task", "40, gate-20"),
+    "swe": ("evolvent.tasks.worlds.swe.world:world", "24, 12"),
     "text-games": ("evolvent.tasks.worlds.text_games.world:world", "games=12"),
     "structures": ("evolvent.tasks.worlds.structures.world:world", "problems=20"),
     "sql": ("evolvent.tasks.worlds.sql.world:task", "20"),

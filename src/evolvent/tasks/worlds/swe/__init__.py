@@ -1,0 +1,1 @@
+"""Agents that repair small repositories with planted faults, whose own pytest suites decide."""
