@@ -201,7 +201,7 @@ def faults(result: dict[str, Any]) -> str:
 def worlds(result: dict[str, Any]) -> str:
     """Searches beside multistart, world by world."""
     rows, notes = [], []
-    for place, found in result.items():
+    for place, found in sorted(result.items()):
         for row in found["rows"]:
             tried = sum(found["tried"][row["arm"]]) / len(found["tried"][row["arm"]])
             against = ""
@@ -216,7 +216,7 @@ def worlds(result: dict[str, Any]) -> str:
         notes.append(f"- `{place}`: {'; '.join(f'`{c}`' for c in library)}; {what}")
     titles = ("world", "arm", "mean", "best", "starts or evaluations", "to multistart")
     listed = "\n".join(notes)
-    measured = "".join(where(found) for found in result.values())
+    measured = "".join(dict.fromkeys(where(found) for found in result.values()))
     return f"{table(titles, rows)}\nComponents, and what multistart does with them:\n\n{listed}\n{measured}"
 
 

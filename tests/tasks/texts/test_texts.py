@@ -72,6 +72,11 @@ def test_an_adapter_of_gepa(tmp_path: Path) -> None:
     assert gate.feedback == ""  # nobody learns from what choices rest on
 
 
+def test_no_examples_are_asked_for(tmp_path: Path) -> None:
+    task = task_in(tmp_path, ADAPTER)
+    assert [e.value for e in task.evaluate([task.seed_program, "x = 1"], [(), ()])] == [0.0, None]
+
+
 def test_texts_are_not_run(tmp_path: Path) -> None:
     task = task_in(tmp_path, ADAPTER)
     mark = tmp_path / "ran"

@@ -110,7 +110,9 @@ class TextsTask(ProgramTask):
             texts = read(program, self.names)
         except ValueError as reason:
             return invalid(str(reason))
-        split = read_name(names[0])[0] if names else "train"
+        if not names:  # it can be read; nothing is known of how good it is
+            return Evaluation(0.0)
+        split = read_name(names[0])[0]
         places = [read_name(name)[1] for name in names]
         job = {"texts": texts, "split": split, "places": places, "traces": split == "train", "file": self.given}
         file = self.idle.get()
