@@ -12,6 +12,8 @@ from tests.search.test_novelty import archive
 
 import evolvent as ev
 from evolvent.core.errors import EngineError, UserError
+from evolvent.engine.transport import Outcome
+from evolvent.judge.embed_endpoint import vector_of
 from evolvent.lineage.store import Store
 from evolvent.run.session import resume
 from evolvent.search.embedded import Embedded, cosine
@@ -130,11 +132,16 @@ def test_another_service(tmp_path: Path, task: str) -> None:
         assert not any("input" in body for body in writer.bodies)
 
 
-@pytest.mark.parametrize("reply", [{"data": []}, {"data": [{"embedding": ["x"]}]}, {"data": [{"embedding": []}]}, [1]])
-def test_replies_that_hold_no_embedding(tmp_path: Path, task: str, reply: object) -> None:
+@pytest.mark.parametrize("reply", [{"data": []}, {"data": [{"embedding": ["x"]}]}, {"data": [{"embedding": []}]}, {}])
+def test_replies_that_hold_no_embedding(reply: dict[str, object]) -> None:
+    with pytest.raises(EngineError, match="holds no embedding"):
+        vector_of(Outcome(reply))
+
+
+def test_a_search_goes_on_without_embeddings(tmp_path: Path, task: str) -> None:
     def act(a: Answering) -> None:
         if "input" in a.body:
-            a.say(reply)
+            a.say([1])
         else:
             service(a)
 

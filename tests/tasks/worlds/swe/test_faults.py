@@ -42,6 +42,7 @@ def suites(sandbox: Sandbox) -> list[plant.Suite]:
     return plant.inventory(sandbox)
 
 
+@pytest.mark.slow
 def test_suites_pass_as_they_are_and_the_committed_names_are_theirs(suites: list[plant.Suite]) -> None:
     known = json.loads(FILE.read_text())["tests"]
     keys = ("name", "function", "arguments")
@@ -111,6 +112,7 @@ def test_names_of_functions_lead_to_what_python_calls_so() -> None:
     assert ast.unparse(functions(tree)["a"]).endswith("2")
 
 
+@pytest.mark.slow
 def test_the_generator_gives_the_committed_faults(sandbox: Sandbox, suites: list[plant.Suite]) -> None:
     data = json.loads(FILE.read_text())
     wanted = [
