@@ -120,10 +120,8 @@ def run(**options: Any) -> int:
         os.environ[UNSAFE] = "1"
     options["task"] = task_of(options["task"], options["seed_program"])
     chosen = click.get_current_context().get_parameter_source("model")
-    if options["task"].startswith("program:") and chosen is ParameterSource.DEFAULT:
-        options["model"] = "none"  # rules vary the program, unless a model is asked to
-    if options["task"].startswith("texts:") and chosen is ParameterSource.DEFAULT:
-        options["model"] = "none"  # which is refused: the seed models write no prose
+    if options["task"].startswith(("program:", "texts:")) and chosen is ParameterSource.DEFAULT:
+        options["model"] = "none"  # rules vary programs, unless a model is asked to; texts are refused without one
     names = ("recipe", "task", "model", "budget", "seed", "profile", "device", "dtype", "engine")
     spec = RunSpec(**{name: options[name] for name in names}, settings=settings, take=take)
     return start(spec, options)

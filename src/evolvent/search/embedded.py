@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,8 +11,6 @@ from evolvent.core.errors import EngineError, UserError
 from evolvent.judge.embed_endpoint import EndpointEmbed
 from evolvent.search.archive import Archive
 from evolvent.search.segments import segments
-
-Embed = Callable[[Sequence[str]], np.ndarray]
 
 
 @dataclass
