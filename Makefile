@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
+unexport PYTHONDONTWRITEBYTECODE  # each of the many processes that the tests start would compile the package anew
 
 .PHONY: demo test slow lint docs clean
 
