@@ -18,7 +18,7 @@ from evolvent.tasks.registry import BUILT_IN, load_task
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-PAGES += sorted((ROOT / "examples").rglob("*.*"))
+PAGES += sorted(p for p in (ROOT / "examples").rglob("*.*") if p.parent.name != "__pycache__")
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 SHELLS = ("console", "bash", "sh", "")
 COMMENT = re.compile(r"\s{3,}\S.*|\s+#\s.*")  # what stands behind a command, to explain it

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,7 +16,7 @@ from evolvent.core.loop import System
 from evolvent.core.recipe import REGISTRY, Put, Recipe, show_path
 from evolvent.core.step import Step
 from evolvent.guard.gate import Watch
-from evolvent.guard.sandbox import available
+from evolvent.guard.sandbox import Sandbox, available
 from evolvent.keep.replay import Replay
 from evolvent.learn.evolution import LowRankES
 from evolvent.learn.policy_gradient import PolicyGradient
@@ -40,6 +41,7 @@ from evolvent.search.reinforce import Families, Reinforce
 from evolvent.search.scratchpad import Scratchpad
 from evolvent.search.symbolic.train import Train
 from evolvent.search.teams.evolve import Tasks
+from evolvent.tasks.program import ProgramTask
 
 TASK = "arith:1x1"
 PROFILES["short"] = {
@@ -110,7 +112,17 @@ def build(composition: str, task: str = "", seed: int = 0, model: str = "", **se
             pytest.skip(str(reason))
     task = task or TASKS.get(composition, TASK)
     plain = {**OWN.get(composition, {}), **{path.replace("__", "."): value for path, value in settings.items()}}
-    return assemble(RunSpec(composition, task, model, seed=seed, settings=plain, profile="short"))
+    made = assemble(RunSpec(composition, task, model, seed=seed, settings=plain, profile="short"))
+    for role in made.system.roles.values():
+        if isinstance(role.task, ProgramTask):
+            role.task.sandbox = warm(role.task.workers, role.task.world.preload, role.task.world.folders)
+    return made
+
+
+@functools.cache
+def warm(*options: Any) -> Sandbox:
+    """A sandbox that one build after the other finds started: that takes longer than most of their steps."""
+    return Sandbox(*options)
 
 
 def steps(system: System, count: int) -> list[Step]:

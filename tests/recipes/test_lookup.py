@@ -29,7 +29,7 @@ def test_one_that_is_looked_up_brings_its_ancestors_alone() -> None:
     assert fresh(program) == [["iid-sampling", "random-search"], False, RECIPES]
 
 
-@pytest.mark.parametrize("name", ["update-twice", "grpo-plus-one"])
+@pytest.mark.parametrize("name", ["update-twice", pytest.param("grpo-plus-one", marks=pytest.mark.slow)])
 def test_one_that_its_file_is_not_called_after_is_found(name: str) -> None:
     program = f"import json; from evolvent.recipes import all_recipes; print(json.dumps(all_recipes()[{name!r}].name))"
     assert fresh(program) == name
@@ -43,7 +43,10 @@ def test_a_name_of_ours_in_a_file_of_ones_own_is_refused(tmp_path: Path) -> None
     assert all_recipes()["dapo"].file != str(file)
 
 
-@pytest.mark.parametrize("recipe", ["alphaevolve", "shinka-evolve", "iid-sampling", "hill-climbing", "openevolve"])
+OTHERS = ("alphaevolve", "iid-sampling", "hill-climbing", "openevolve")
+
+
+@pytest.mark.parametrize("recipe", ["shinka-evolve", *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)])
 def test_a_search_runs_without_torch(tmp_path: Path, recipe: str) -> None:
     program = f"""
 import json, sys

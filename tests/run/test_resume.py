@@ -101,7 +101,10 @@ def die_in_checkpoint(number: int, share: float) -> None:
     pace.SHARE = 1.0  # a checkpoint every step
 
 
-@pytest.mark.parametrize(("number", "share"), [(1, 0.5), (3, 0.0), (4, 0.5), (5, 1.0)])
+@pytest.mark.parametrize(
+    ("number", "share"),
+    [(1, 0.5), (3, 0.0), *(pytest.param(*late, marks=pytest.mark.slow) for late in ((4, 0.5), (5, 1.0)))],
+)
 def test_killed_while_it_writes_the_checkpoint(
     tmp_path: Path, whole: tuple[Path, float], number: int, share: float
 ) -> None:
@@ -114,6 +117,7 @@ def test_killed_while_it_writes_the_checkpoint(
     assert not (store / "run/checkpoint.part").exists()
 
 
+@pytest.mark.slow
 def test_several_turns_and_a_gate_that_refuses(tmp_path: Path) -> None:
     life = live(command(tmp_path / "a", "calc:1x1", 8, GATED))
     assert life.code == 0

@@ -83,6 +83,7 @@ def test_each_diagnosis_has_its_words(sandboxed: str, tmp_path: Path, entry: str
     assert result.view.curve(f"entry/{entry}")[-1][1] == 1
 
 
+@pytest.mark.slow
 def test_answers_that_are_never_of_use(sandboxed: str, tmp_path: Path) -> None:
     result, server = run(tmp_path, lambda number: "I would rather not.", rollout__write__attempts="2")
     made = result.view.candidates[1]

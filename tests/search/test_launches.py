@@ -146,6 +146,7 @@ def test_proxy_only_search_tests_nobody(tmp_path: Path, sandboxed: str) -> None:
     )
 
 
+@pytest.mark.slow
 def test_with_a_model_the_journal_is_read(tmp_path: Path, sandboxed: str) -> None:
     lock, prompts = threading.Lock(), []
 

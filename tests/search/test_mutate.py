@@ -63,6 +63,7 @@ def test_what_is_too_similar_is_varied_anew(tmp_path: Path, task: str) -> None:
     assert near > 2 * sum(x >= 0.97 for x in nearest(strict))
 
 
+@pytest.mark.slow
 def test_a_choice_goes_on_where_it_was(tmp_path: Path, task: str) -> None:
     spec = RunSpec("hill-climbing", task, "none", "6 steps", 3, CHOICE)
     whole = begin(spec, tmp_path / "one", logs=("jsonl",))

@@ -100,6 +100,7 @@ def test_only_those_who_may_be_best_are_evaluated_again(monkeypatch: pytest.Monk
     assert statistics.fmean(repeats(c.evaluation) for c in high) > 3
 
 
+@pytest.mark.slow
 def test_it_is_less_deceived_by_luck(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     over = {}
     for most in (1, 8):

@@ -73,6 +73,7 @@ def test_steps_are_inherited_and_shrink_towards_an_optimum(search: Search) -> No
     assert best["notes"]["sigma"] < 0.1
 
 
+@pytest.mark.slow
 def test_beside_operators_it_finds_better_numbers(search: Search) -> None:
     values = {}
     for recipe in ("memetic", "hill-climbing"):

@@ -291,6 +291,7 @@ def slow(self: Any, problem: Problem, completion: str) -> float:
     return Sums().judge(problem, completion)
 
 
+@pytest.mark.slow
 def test_a_slow_verifier_is_tried_on_fewer_problems() -> None:
     report = audit(broken(judge=slow))
     assert report.problems == 4

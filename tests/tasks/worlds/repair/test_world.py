@@ -185,6 +185,7 @@ def test_sizes() -> None:
             load_task(f"program:repair:{size}")
 
 
+@pytest.mark.slow
 def test_components_can_be_put_in_and_an_agent_with_them_still_works(task: ProgramTask) -> None:
     names: dict[str, Any] = {}
     exec(world.SEED, names)

@@ -52,6 +52,7 @@ def test_suites_pass_as_they_are_and_the_committed_names_are_theirs(suites: list
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_planted_fault_fails_and_the_original_repairs_it(sandbox: Sandbox) -> None:
     sample = [next(b for b in bugs().values() if b.repository.name == name) for name in repositories()]
     rows = []

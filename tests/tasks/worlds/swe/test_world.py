@@ -133,6 +133,7 @@ def test_hidden_tests_and_the_right_sources_never_come_to_the_agent() -> None:
         assert world.check({"attempts": [{"changed": {}}]}, [name]).arguments[0] == {}
 
 
+@pytest.mark.slow
 def test_an_agent_finds_no_tests_and_no_installed_package(task: ProgramTask, sandboxed: str) -> None:
     if sandboxed != "bubblewrap":
         pytest.skip("sandlock can only allow")
