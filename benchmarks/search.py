@@ -51,7 +51,8 @@ def evaluate(path):
 """
 NOTHING, WAIT = "pass", "time.sleep(0.25)"
 COUNT = "sum(i * i for i in range({}))"
-NUMBER = "(i % side + 0.5) / side"  # where the programs of a made-up history differ
+# where the programs of a made-up history differ
+NUMBERS = {"(i % side + 0.5) / side": "(i % side + 0.5 + {}e-9) / side", "X = 1.0": "X = {}e-9"}
 
 
 class Answers(BaseHTTPRequestHandler):
@@ -148,6 +149,7 @@ def summary(rows: Sequence[dict[str, float]], spent: float) -> dict[str, Any]:
 
 def overhead(recipe: str, program: str, model: str, children: int, steps: int, history: int = 0) -> dict[str, Any]:
     """An iteration of a search, with so many candidates made up before it."""
+    [(number, other)] = [(old, new) for old, new in NUMBERS.items() if old in program]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         settings = {"propose.children": str(children)}
@@ -155,7 +157,7 @@ def overhead(recipe: str, program: str, model: str, children: int, steps: int, h
         made = assemble(spec)
         archive = archive_of(made.main_role)
         for i in range(history):
-            text = program.replace(NUMBER, f"(i % side + 0.5 + {i + 1}e-9) / side")
+            text = program.replace(number, other.format(i + 1))
             candidate = Candidate(i, {PROGRAM: text}, Evaluation(1e-6 * i), (i // 2,) if i else ())
             archive.history.append(candidate)
             archive.children[i // 2] += 1
@@ -202,6 +204,14 @@ def loops(seconds: float) -> int:
     return int(n * seconds / (time.perf_counter() - begun))
 
 
+def searches(seed: str, model: str) -> list[tuple[str, str, str, str]]:
+    """What is measured: label, recipe, program, model."""
+    return [
+        ("a model's diffs, program of 0.1 kB", "hill-climbing", SMALL, model),
+        ("rules, program of 2.5 kB", "random-search", seed, "none"),
+    ]
+
+
 def main() -> None:
     """Measure and write `results/search.json`."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -215,14 +225,10 @@ def main() -> None:
     if unknown := set(parts) - set(PARTS):
         parser.error(f"no part is called {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
     seed = world("26").seed
-    assert NUMBER in seed
     if "overhead" in parts:
         rows = {}
         with scripted() as model:
-            for label, recipe, program, name in (
-                ("rules, program of 2.5 kB", "random-search", seed, "none"),
-                ("a model's diffs, program of 0.1 kB", "hill-climbing", SMALL, model),
-            ):
+            for label, recipe, program, name in searches(seed, model):
                 for children in (8, 1):
                     steps = args.steps if children > 1 else 3 * args.steps
                     row = rows[f"{label}, {children} a step"] = overhead(recipe, program, name, children, steps)
@@ -244,9 +250,12 @@ def main() -> None:
             print(f"two workers, evaluators {label}: {row['ratio']['median']:.2f} times one")
     if "flat" in parts:
         rows = {}
-        for history in map(int, args.histories.split(",")):
-            row = rows[str(history)] = overhead("random-search", seed, "none", 8, args.steps, history)
-            print(f"{history} in the history: {row['all']['median']:.1f} ms, processor {row['processor']:.1f}")
+        with scripted() as model:
+            for label, recipe, program, name in searches(seed, model):
+                for history in map(int, args.histories.split(",")):
+                    long = f"{label}, {history:,} candidates before it"
+                    row = rows[long] = overhead(recipe, program, name, 8, args.steps, history)
+                    print(f"{long}: {row['all']['median']:.1f} ms, processor {row['processor']:.1f}")
         found["flat"] = rows
     if not args.dry and set(parts) == set(PARTS):
         write("search", {"command": command(), "environment": where, **found})

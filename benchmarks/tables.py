@@ -164,7 +164,7 @@ def search(result: dict[str, Any]) -> str:
         return [label, within(row["all"], 1), f"{row['all']['p90']:.1f}", *parts, f"{row['processor']:.1f}"]
 
     rows = [line(label, row) for label, row in result["overhead"].items()]
-    rows += [line(f"rules, {int(n):,} candidates before it", row) for n, row in result["flat"].items()]
+    rows += [line(label, row) for label, row in result["flat"].items()]
     workers = [
         [f"evaluators that are {label}", within(row["one"], 1), within(row["two"], 1), within(row["ratio"])]
         for label, row in result["workers"].items()

@@ -74,6 +74,7 @@ def late(composition: str, metric: str, count: int = 25, **settings: Any) -> flo
     return float(np.mean([s.metrics[metric] for s in taken[-5:]]))
 
 
+@pytest.mark.slow
 def test_the_entropy_bonus_keeps_entropy_up() -> None:
     assert late("ttrl", "entropy", learn__entropy=0.1) > late("ttrl", "entropy") + 0.02
 

@@ -66,6 +66,7 @@ def test_it_is_shown_the_parent_and_its_value(learning: tuple[Assembled, list[St
         assert g.problem.prompt[-1].content == f"{parent.value:.3f}{listing(parent.text, choices)}\n"
 
 
+@pytest.mark.slow
 def test_most_answers_are_edits_after_the_warm_up_and_none_before() -> None:
     before = taken(made(rollout__edit__warmup=0, learn__train=False), 2)[1].metrics["unusable_rung"]
     after = taken(made(rollout__edit__warmup=80, learn__train=False), 2)[1].metrics["unusable_rung"]
@@ -102,6 +103,7 @@ def test_the_sampler_has_the_log_probs_of_the_trainer() -> None:
         assert np.allclose(now[t.mask], t.logprob[t.mask], atol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_frozen_policy_makes_the_same_first_children_and_stays_as_it_is(
     learning: tuple[Assembled, list[Step]],
 ) -> None:

@@ -60,6 +60,7 @@ def test_a_step_is_the_strategy_s() -> None:
     assert np.cov(np.transpose(points)) == pytest.approx(np.eye(3), abs=0.25)
 
 
+@pytest.mark.slow
 def test_steps_are_inherited_and_shrink_towards_an_optimum(search: Search) -> None:
     found = search("memetic", "es", rollout__tune__share="1").view.candidates
     tuned = {uid: c for uid, c in found.items() if c["operator"] == "numbers"}

@@ -130,8 +130,10 @@ def run(**options: Any) -> int:
 def start(spec: Any, options: dict[str, Any]) -> int:
     """Check, assemble, and run with a display; the exit code."""
     from evolvent.core.ledger import Budget
+    from evolvent.run.ahead import find_sandbox
 
     Budget.parse(spec.budget)
+    find_sandbox(spec.task)
     use_threads(options["threads"], options["model"])
     from evolvent.cli.display import Display
     from evolvent.lineage.replies import Replies

@@ -1,7 +1,7 @@
 """The start and the end of a run: what the test split says of the model, beside the controls, and what was forgotten.
 
 Everything is recorded problem by problem, so that a report can be made from the store alone, and before and after
-can be compared on the same problems. At the end of a search its best programs are evaluated anew.
+can be compared on the same problems.
 """
 
 from __future__ import annotations
@@ -15,9 +15,6 @@ from evolvent.core.errors import tally
 from evolvent.core.records import Group, Trajectory
 from evolvent.core.secrets import redact
 from evolvent.models.tokenizer import Format, SeedFormat
-from evolvent.run.assemble import Assembled
-from evolvent.search.archive import Archive
-from evolvent.search.rescore import believe
 from evolvent.tasks.base import Task, distinct
 from evolvent.tasks.registry import load_task
 
@@ -59,22 +56,6 @@ def measure(subject: Subject) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     format = subject.policy.format
     shown = [show(g, s, format) for g, s in zip(greedy[:SHOWN_PROBLEMS], sampled[:SHOWN_PROBLEMS], strict=True)]
     return figures, shown
-
-
-def measure_search(assembled: Assembled) -> list[tuple[str, dict[str, Any]]]:
-    """The best of a search evaluated anew, as events; the archive hands out the winner from now on.
-
-    Nothing for recipes without an archive, and where nothing is valid. Charged to the account `evidence`.
-    """
-    archives = [p for p in assembled.system.parts.values() if isinstance(p, Archive)]
-    ledger = assembled.system.ledger
-    before = dict(ledger.spent.get("evidence", {}))
-    found = believe(assembled.main_role, archives[0].history) if archives else None
-    if found is None:
-        return []
-    archives[0].winner = found["winner"]
-    spent = {unit: amount - before.get(unit, 0.0) for unit, amount in ledger.spent["evidence"].items()}
-    return [("rescored", {"result": found, "spent": {u: x for u, x in spent.items() if x}})]
 
 
 def per_problem(greedy: Sequence[Group], sampled: Sequence[Group]) -> dict[str, list[Any]]:

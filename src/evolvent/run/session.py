@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from evolvent.bench.evaluate import Subject
 from evolvent.core.errors import UserError
 from evolvent.core.files import whole
 from evolvent.core.ledger import Budget
@@ -30,6 +29,7 @@ from evolvent.lineage.replies import Replies
 from evolvent.lineage.runs import RunView, free_name, read_run, run_names
 from evolvent.lineage.store import Store, without_secrets
 from evolvent.lineage.versions import chosen, load_assembled, place, read_weights, store_weights
+from evolvent.run.ahead import start_sandbox
 from evolvent.run.assemble import Assembled, assemble
 from evolvent.run.check import (
     check_name,
@@ -42,7 +42,7 @@ from evolvent.run.check import (
     refuse_spent,
 )
 from evolvent.run.environment import describe_plan, environment
-from evolvent.run.final import measure, measure_search
+from evolvent.run.final_search import measure_search
 from evolvent.run.log import DEFAULT, Log, open_logs
 from evolvent.run.memory import Memory
 from evolvent.run.pace import Pace
@@ -110,6 +110,8 @@ class Session:
         if self.folder.is_dir() and any(p.name != "lock" for p in self.folder.iterdir()):
             raise self._taken()
         self.folder.mkdir(parents=True, exist_ok=True)
+        if not self.pool:
+            start_sandbox(assembled.task)
         with locked(self.folder, self.name):
             try:
                 if self.name in run_names(self.store):
@@ -359,6 +361,9 @@ class Session:
 
     def _measure(self, assembled: Assembled, name: str, version: int | None) -> list[tuple[str, dict[str, Any]]]:
         """Evaluate on the test split, as events; the spending goes to the account `evidence`."""
+        from evolvent.bench.evaluate import Subject  # here: no search needs them, and they take a while
+        from evolvent.run.final import measure
+
         self.say(f"measuring the {'start' if name == 'start' else 'evolved'} model on the test split")
         ledger = assembled.system.ledger
         before = dict(ledger.spent.get("evidence", {}))
