@@ -91,8 +91,8 @@ def main() -> None:
     """Measure and write `results/accuracy.json`."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", nargs="+", default=["tiny-0", "tiny-1", "tiny-2"], help="one for each seed")
-    parser.add_argument("--task", default="countdown:3x20")
-    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--task", default="countdown")
+    parser.add_argument("--steps", type=int, default=150)
     parser.add_argument("--every", type=int, default=10, help="steps between two snapshots")
     parser.add_argument("--rate", type=float, default=3e-4)
     parser.add_argument("--threads", type=int, default=1)

@@ -186,13 +186,13 @@ def first_evaluation(times: int) -> dict[str, Any]:
     return spread(found)
 
 
-def with_workers(work: str, workers: int, program: str, children: int, steps: int) -> float:
-    """Candidates a second of the evaluating stage and the rest together."""
+def with_workers(recipe: str, program: str, model: str, work: str, workers: int) -> float:
+    """Candidates a second of the evaluating stage and the rest together, in a step of 16."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        settings = {"propose.children": str(children), "judge.workers": str(workers)}
+        settings = {"propose.children": "16", "judge.workers": str(workers)}
         task = files(folder, program, work)
-        made = assemble(RunSpec("random-search", task, "none", f"{steps + WARM_UP} steps", settings=settings))
+        made = assemble(RunSpec(recipe, task, model, f"{1 + WARM_UP} steps", settings=settings))
         rows, _ = taken(made, folder / "runs")
         return 1000 * len(rows) / sum(row["all"] for row in rows)
 
@@ -241,13 +241,15 @@ def main() -> None:
         print(f"first evaluation after {found['start']['median']:.2f} s")
     if "workers" in parts:
         found["workers"] = {}
-        for label, work in (("waiting", WAIT), ("counting", COUNT.format(loops(0.25)))):
-            pairs = [[with_workers(work, n, seed, 16, 1) for n in (1, 2)] for _ in range(args.pairs)]
-            row = found["workers"][label] = {
-                "one": spread([a for a, _ in pairs]), "two": spread([b for _, b in pairs]),
-                "ratio": spread([b / a for a, b in pairs]),
-            }  # fmt: skip
-            print(f"two workers, evaluators {label}: {row['ratio']['median']:.2f} times one")
+        with scripted() as model:
+            for writer, recipe, program, name in searches(seed, model):
+                for doing, work in (("waiting", WAIT), ("counting", COUNT.format(loops(0.25)))):
+                    made = [[with_workers(recipe, program, name, work, n) for n in (1, 2)] for _ in range(args.pairs)]
+                    row = found["workers"][f"{writer}, evaluators that are {doing}"] = {
+                        "one": spread([a for a, _ in made]), "two": spread([b for _, b in made]),
+                        "ratio": spread([b / a for a, b in made]),
+                    }  # fmt: skip
+                    print(f"two workers, {writer}, evaluators {doing}: {row['ratio']['median']:.2f} times one")
     if "flat" in parts:
         rows = {}
         with scripted() as model:

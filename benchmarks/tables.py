@@ -166,7 +166,7 @@ def search(result: dict[str, Any]) -> str:
     rows = [line(label, row) for label, row in result["overhead"].items()]
     rows += [line(label, row) for label, row in result["flat"].items()]
     workers = [
-        [f"evaluators that are {label}", within(row["one"], 1), within(row["two"], 1), within(row["ratio"])]
+        [label, within(row["one"], 1), within(row["two"], 1), within(row["ratio"])]
         for label, row in result["workers"].items()
     ]
     return (
