@@ -117,13 +117,15 @@ def processor(made: Assembled) -> float:
 def taken(made: Assembled, folder: Path) -> tuple[list[dict[str, float]], float]:
     """Milliseconds a candidate of every step, by stage, and of the processor a candidate."""
     rows: list[dict[str, float]] = []
-    begun, used = time.perf_counter(), 0.0
+    begun, used, made_so_far = time.perf_counter(), 0.0, 0.0
 
     def watch(progress: Progress) -> None:
-        nonlocal begun, used
+        nonlocal begun, used, made_so_far
         seconds = time.perf_counter() - begun
         m = progress.metrics
         count = m["trajectories"] + m["errors"]
+        made_so_far += count
+        assert progress.spent["verifier_calls"] == made_so_far, "an iteration without an evaluation is none"
         row = {stage: 1000 * m[f"seconds/{stage}"] / count for stage in STAGES}
         rows.append({"all": 1000 * seconds / count, **row, "record": 1000 * seconds / count - sum(row.values())})
         if len(rows) == WARM_UP:
@@ -147,12 +149,13 @@ def summary(rows: Sequence[dict[str, float]], spent: float) -> dict[str, Any]:
     return found | {"processor": round(spent, 2)}
 
 
-def overhead(recipe: str, program: str, model: str, children: int, steps: int, history: int = 0) -> dict[str, Any]:
+def overhead(search: Search, children: int, steps: int, history: int = 0) -> dict[str, Any]:
     """An iteration of a search, with so many candidates made up before it."""
+    recipe, program, model, settings = search
     [(number, other)] = [(old, new) for old, new in NUMBERS.items() if old in program]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        settings = {"propose.children": str(children)}
+        settings = settings | {"propose.children": children}
         spec = RunSpec(recipe, files(folder, program), model, f"{steps + WARM_UP} steps", settings=settings)
         made = assemble(spec)
         archive = archive_of(made.main_role)
@@ -186,13 +189,14 @@ def first_evaluation(times: int) -> dict[str, Any]:
     return spread(found)
 
 
-def with_workers(recipe: str, program: str, model: str, work: str, workers: int) -> float:
-    """Candidates a second of the evaluating stage and the rest together, in a step of 16."""
+def with_workers(search: Search, work: str, workers: int) -> float:
+    """Candidates a second of the evaluating stage and the rest together, in steps of 16."""
+    recipe, program, model, settings = search
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        settings = {"propose.children": "16", "judge.workers": str(workers)}
+        settings = settings | {"propose.children": 16, "judge.workers": workers}
         task = files(folder, program, work)
-        made = assemble(RunSpec(recipe, task, model, f"{1 + WARM_UP} steps", settings=settings))
+        made = assemble(RunSpec(recipe, task, model, f"{2 + WARM_UP} steps", settings=settings))
         rows, _ = taken(made, folder / "runs")
         return 1000 * len(rows) / sum(row["all"] for row in rows)
 
@@ -204,12 +208,16 @@ def loops(seconds: float) -> int:
     return int(n * seconds / (time.perf_counter() - begun))
 
 
-def searches(seed: str, model: str) -> list[tuple[str, str, str, str]]:
-    """What is measured: label, recipe, program, model."""
-    return [
-        ("a model's diffs, program of 0.1 kB", "hill-climbing", SMALL, model),
-        ("rules, program of 2.5 kB", "random-search", seed, "none"),
-    ]
+Search = tuple[str, str, str, dict[str, Any]]  # recipe, program, model, settings
+
+
+def searches(seed: str, model: str) -> dict[str, Search]:
+    """What is measured, by label."""
+    diffs = {"rollout.write.kinds": {"diff": 1.0, "rewrite": 0.0, "cross": 0.0}}
+    return {
+        "a model's diffs, program of 0.1 kB": ("hill-climbing", SMALL, model, diffs),
+        "rules, program of 2.5 kB": ("random-search", seed, "none", {}),
+    }
 
 
 def main() -> None:
@@ -228,10 +236,10 @@ def main() -> None:
     if "overhead" in parts:
         rows = {}
         with scripted() as model:
-            for label, recipe, program, name in searches(seed, model):
+            for label, search in searches(seed, model).items():
                 for children in (8, 1):
                     steps = args.steps if children > 1 else 3 * args.steps
-                    row = rows[f"{label}, {children} a step"] = overhead(recipe, program, name, children, steps)
+                    row = rows[f"{label}, {children} a step"] = overhead(search, children, steps)
                     line = ", ".join(f"{stage} {row[stage]['median']:.1f}" for stage in (*STAGES, "record"))
                     print(f"{label}, {children} a step: {row['all']['median']:.1f} ms ({line}), p90 "
                           f"{row['all']['p90']:.1f}, processor {row['processor']:.1f}")  # fmt: skip
@@ -242,9 +250,9 @@ def main() -> None:
     if "workers" in parts:
         found["workers"] = {}
         with scripted() as model:
-            for writer, recipe, program, name in searches(seed, model):
+            for writer, search in searches(seed, model).items():
                 for doing, work in (("waiting", WAIT), ("counting", COUNT.format(loops(0.25)))):
-                    made = [[with_workers(recipe, program, name, work, n) for n in (1, 2)] for _ in range(args.pairs)]
+                    made = [[with_workers(search, work, n) for n in (1, 2)] for _ in range(args.pairs)]
                     row = found["workers"][f"{writer}, evaluators that are {doing}"] = {
                         "one": spread([a for a, _ in made]), "two": spread([b for _, b in made]),
                         "ratio": spread([b / a for a, b in made]),
@@ -253,10 +261,10 @@ def main() -> None:
     if "flat" in parts:
         rows = {}
         with scripted() as model:
-            for label, recipe, program, name in searches(seed, model):
+            for label, search in searches(seed, model).items():
                 for history in map(int, args.histories.split(",")):
                     long = f"{label}, {history:,} candidates before it"
-                    row = rows[long] = overhead(recipe, program, name, 8, args.steps, history)
+                    row = rows[long] = overhead(search, 8, args.steps, history)
                     print(f"{long}: {row['all']['median']:.1f} ms, processor {row['processor']:.1f}")
         found["flat"] = rows
     if not args.dry and set(parts) == set(PARTS):
