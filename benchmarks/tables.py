@@ -216,7 +216,8 @@ def worlds(result: dict[str, Any]) -> str:
         notes.append(f"- `{place}`: {'; '.join(f'`{c}`' for c in library)}; {what}")
     titles = ("world", "arm", "mean", "best", "starts or evaluations", "to multistart")
     listed = "\n".join(notes)
-    measured = "".join(dict.fromkeys(where(found) for found in result.values()))
+    halves = [half for found in result.values() for half in (found, found.get("more")) if half]
+    measured = "".join(dict.fromkeys(where(half) for half in halves))
     return f"{table(titles, rows)}\nComponents, and what multistart does with them:\n\n{listed}\n{measured}"
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from evolvent.core.errors import UserError
-from evolvent.guard.sandbox import available
+from evolvent.guard.sandbox import Sandbox, available
 
 
 def find_sandbox(task: str) -> None:
@@ -18,7 +18,8 @@ def find_sandbox(task: str) -> None:
 
 def start_sandbox(task: object) -> None:
     """Start the sandbox that a task of programs has, while the run is written down."""
-    if sandbox := vars(task).get("sandbox"):
+    sandbox = getattr(task, "__dict__", {}).get("sandbox")  # no property: that would make one
+    if isinstance(sandbox, Sandbox):
         _beside(sandbox.describe)
 
 
