@@ -20,6 +20,7 @@ def fresh(program: str) -> object:
     return json.loads(ran.stdout)
 
 
+@pytest.mark.slow
 def test_one_that_is_looked_up_brings_its_ancestors_alone() -> None:
     program = (
         "import json; from evolvent.core.recipe import REGISTRY; from evolvent.recipes import all_recipes; "

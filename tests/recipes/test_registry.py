@@ -127,8 +127,14 @@ ONE_WORLD = {  # the simulated model does not write for theirs
     "robophd", "rtv-pdr", "se-agent",
 }  # fmt: skip
 
+QUICK = {"alphaevolve", "hill-climbing"}  # of the searches
+WATCHED = [
+    pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW or (searches(name) and name not in QUICK)))
+    for name in RECIPES
+]
 
-@pytest.mark.parametrize("name", RUN)
+
+@pytest.mark.parametrize("name", WATCHED)
 def test_every_field_of_every_part_is_read(name: str) -> None:
     made = build(name, task=f"{TASK},1x1-chain")  # a level with shaping, too
     idle = unread(made)

@@ -157,6 +157,7 @@ def test_after_a_rollback_the_run_goes_on_from_there(copy: Path) -> None:
     assert view_of(copy, "run").head == before.head
 
 
+@pytest.mark.slow
 def test_killed_after_a_rollback_it_does_not_go_back_twice(copy: Path, tmp_path: Path) -> None:
     go_back(Store(copy), "run", 0)
     other = Path(shutil.copytree(copy, tmp_path / "other"))

@@ -43,6 +43,7 @@ def prompts(server: Scripted) -> list[str]:
     return [body["messages"][0]["content"] for body in server.bodies]
 
 
+@pytest.mark.slow
 def test_a_diagnosis_becomes_an_issue_and_the_issue_a_change(sandboxed: str, tmp_path: Path) -> None:
     only = {f"rollout__write__diagnose__{name}": "0" for name in ("empty", "stochastic", "exhausted")}
     result, server = run(tmp_path, [ISSUE, "no idea", DIFF].__getitem__, **only)

@@ -52,6 +52,7 @@ def written(result: Result) -> list[dict[str, Any]]:
     return [c for c in result.view.candidates.values() if c["parents"]]
 
 
+@pytest.mark.slow
 def test_shares_of_the_models(tmp_path: Path, task: str) -> None:
     with writer(0.01) as own, writer(0.02) as other:
         found = written(run(tmp_path / "runs", task, own, other, 9, shares="0.75,0.25"))

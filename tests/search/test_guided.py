@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.search.test_segments import SOURCE
 
 from evolvent.run.session import begin
@@ -68,6 +69,7 @@ def test_an_elite_teaches(tmp_path: Path, sandboxed: str) -> None:
         assert new <= set(elite["payload"]["program"].split("\n"))
 
 
+@pytest.mark.slow
 def test_each_mechanism_is_switched_off(tmp_path: Path, sandboxed: str) -> None:
     for i, (off, name) in enumerate({"rollout__mutate__thought": "thought", "propose__crossover": "cross"}.items()):
         folder = tmp_path / str(i)

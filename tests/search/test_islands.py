@@ -171,6 +171,7 @@ def test_what_cannot_be() -> None:
         Islands(object()).check(None)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_a_search_on_islands(tmp_path: Path, task: str) -> None:
     (tmp_path / "archipelago.py").write_text(RECIPE)
     spec = RunSpec(f"{tmp_path / 'archipelago.py'}:archipelago", task, "none", "14 steps", seed=3)

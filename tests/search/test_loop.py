@@ -83,6 +83,7 @@ def test_a_search_that_was_stopped_goes_on_as_if_it_had_not_been(tmp_path: Path,
     assert resumed.view.curve("best") == whole.view.curve("best")
 
 
+@pytest.mark.slow
 def test_a_step_that_was_written_twice_counts_once(tmp_path: Path, task: str) -> None:
     whole = searched(tmp_path / "one", task, budget="5 steps", seed=1)
     store = Store(tmp_path / "two")
@@ -158,6 +159,7 @@ def test_a_sandbox_that_is_killed_costs_the_search_nothing(tmp_path: Path, task:
     assert found.errors == {}
 
 
+@pytest.mark.slow
 def test_an_evaluation_whose_sandbox_is_killed_is_done_again(tmp_path: Path, task: str) -> None:
     (tmp_path / "evaluator.py").write_text("import time\ndef evaluate(path):\n    time.sleep(2)\n    return 1.0\n")
     programs = load(task.removeprefix("program:"))

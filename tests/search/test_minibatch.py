@@ -86,11 +86,13 @@ def test_instances_come_again_when_all_have_had_their_turn(searched: Result) -> 
         assert len({*first, *second}) == 4
 
 
+@pytest.mark.slow
 def test_where_the_parent_is_perfect_the_next_instances_are_taken(sandboxed: str, tmp_path: Path) -> None:
     result = run(tmp_path, "3 steps", propose__minibatch="1", propose__perfect="-99")
     assert [x for _, x in result.view.curve("skipped")] == [4.0, 4.0]  # everything is, so it goes on with the last
 
 
+@pytest.mark.slow
 def test_a_model_reads_how_the_parent_did_on_the_minibatch(sandboxed: str, tmp_path: Path) -> None:
     def act(a: Answering) -> None:
         a.say(chat_reply("no program"))

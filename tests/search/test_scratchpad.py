@@ -107,7 +107,8 @@ def test_scores_of_instructions() -> None:
     assert part.score(FIRST) == pytest.approx(4 / 6)
 
 
-@pytest.mark.parametrize("recipe", [pytest.param("shinka-evolve", marks=pytest.mark.slow), "alphaevolve"])
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", ["shinka-evolve", "alphaevolve"])
 def test_a_search_with_notes_goes_on_where_it_was(tmp_path: Path, task: str, recipe: str) -> None:
     fixed = {f"rollout.write.kinds.{k}": str(float(k == "diff")) for k in ("diff", "rewrite", "cross")}
     found = []

@@ -41,6 +41,7 @@ def taken(made: Assembled, count: int) -> list[Step]:
     return [s for _ in range(count) for s in made.system.step()]
 
 
+@pytest.mark.slow
 def test_the_book_is_worth_what_it_says(sandboxed: str) -> None:
     with system("se-agent", rollout__mutate__runs=80, rollout__mutate__each=8) as made:
         steps = taken(made, 3)

@@ -35,6 +35,7 @@ def test_images_are_moved_by_a_pixel() -> None:
         assert (found[i] == rolled).all()
 
 
+@pytest.mark.slow
 def test_writers_are_told_the_time_that_the_sandbox_gives(task: ProgramTask) -> None:
     slow = "import numpy as np\ndef train(images, labels, rng):\n    return [sum(1 for _ in iter(int, 1))]\n"
     found = task.evaluate([slow], [("train-0",)])[0]

@@ -191,6 +191,7 @@ def test_components_run_in_the_seed() -> None:
                 run.step()
 
 
+@pytest.mark.slow
 def test_operators_find_better_rules() -> None:
     rng, game = np.random.default_rng(0), load("kuhn")
     found = [(exploitability(game, solve(game, rules_of(SEED), 30)), SEED)]

@@ -44,6 +44,7 @@ def handing_in(changed: dict[str, str]) -> str:
     return f"def solve(files, tools):\n    return {changed!r}\n"
 
 
+@pytest.mark.slow
 def test_the_original_repairs_a_fault_and_another_layout_of_the_fault_does_not(task: ProgramTask) -> None:
     known = {bugs()[name].file: right(bugs()[name]) for name in NAMES}
     agent = f"""
@@ -185,6 +186,7 @@ def solve(files, tools):
     assert found.feedback == f"{one}: ValueError: found []\n{other}: ValueError: found []"
 
 
+@pytest.mark.slow
 def test_visible_tests_are_run_as_often_as_there_are_runs(task: ProgramTask) -> None:
     it = bugs()[NAMES[0]]
     agent = f"""
