@@ -283,7 +283,10 @@ def test_bad_input_from_python_leaves_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("named", [True, False])
-def test_a_locked_store_leaves_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str], named: bool) -> None:
+def test_a_locked_store_leaves_no_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, named: bool
+) -> None:
+    monkeypatch.setattr(Store.__init__, "__defaults__", (None, 0.5))  # seconds of patience
     Store(tmp_path / "runs").close()
     args = command(tmp_path / "runs", steps=2)
     if not named:
