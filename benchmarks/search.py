@@ -51,6 +51,7 @@ def evaluate(path):
 """
 NOTHING, WAIT = "pass", "time.sleep(0.25)"
 COUNT = "sum(i * i for i in range({}))"
+Search = tuple[str, str, str, dict[str, Any]]  # recipe, program, model, settings
 # where the programs of a made-up history differ
 NUMBERS = {"(i % side + 0.5) / side": "(i % side + 0.5 + {}e-9) / side", "X = 1.0": "X = {}e-9"}
 
@@ -206,9 +207,6 @@ def loops(seconds: float) -> int:
     begun, n = time.perf_counter(), 1_000_000
     sum(i * i for i in range(n))
     return int(n * seconds / (time.perf_counter() - begun))
-
-
-Search = tuple[str, str, str, dict[str, Any]]  # recipe, program, model, settings
 
 
 def searches(seed: str, model: str) -> dict[str, Search]:

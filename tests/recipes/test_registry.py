@@ -27,7 +27,16 @@ SLOW = {  # whole agents or games, or a policy to warm up, in every step
     "agent-symbolic-learning", "creativegame", "data-evolve", "dgm", "execution-grounded-rl", "hgm", "rtv-pdr",
     "se-agent", "thetaevolve",
 }  # fmt: skip
-RUN = [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in RECIPES]
+QUICK = {"alphaevolve", "hill-climbing"}  # of the searches
+
+
+def marked(slow: set[str]) -> list[Any]:
+    """All recipes, some of them for the slow tests."""
+    return [pytest.param(name, marks=[pytest.mark.slow] * (name in slow)) for name in RECIPES]
+
+
+RUN = marked(SLOW)
+WATCHED = marked(SLOW | {name for name in RECIPES if searches(name)} - QUICK)
 TIMES = ("seconds", "verifier_seconds")  # of the ledger; metrics of time begin with seconds/
 
 
@@ -126,12 +135,6 @@ ONE_WORLD = {  # the simulated model does not write for theirs
     "agent-symbolic-learning", "auto-evolve", "creativegame", "data-evolve", "dgm", "evomas", "gepa", "hgm", "meta-ttl",
     "robophd", "rtv-pdr", "se-agent",
 }  # fmt: skip
-
-QUICK = {"alphaevolve", "hill-climbing"}  # of the searches
-WATCHED = [
-    pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW or (searches(name) and name not in QUICK)))
-    for name in RECIPES
-]
 
 
 @pytest.mark.parametrize("name", WATCHED)

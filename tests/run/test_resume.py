@@ -129,7 +129,7 @@ def test_several_turns_and_a_gate_that_refuses(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(6))
 def test_killed_many_times_as_a_program_of_its_own(tmp_path: Path, seed: int) -> None:
     """As a user would: `evolvent run` in a new interpreter, killed up to ten times at any point."""
     rng = random.Random(seed)

@@ -314,8 +314,9 @@ def test_the_seed_agent_repairs_some_and_more_operators_repair_more(task: Progra
 
 
 @pytest.mark.slow
-def test_a_recipe_runs(sandboxed: str, tmp_path: Path) -> None:
-    result = begin(RunSpec("dgm", "program:swe:8", "none", "2 steps"), tmp_path, final=False)
+@pytest.mark.parametrize("recipe", ["random-search", "dgm"])
+def test_recipes_run(recipe: str, sandboxed: str, tmp_path: Path) -> None:
+    result = begin(RunSpec(recipe, "program:swe:8", "none", "2 steps"), tmp_path, final=False)
     found = list(result.view.candidates.values())
     assert len(found) >= 2
     assert found[0]["evaluation"]["value"] is not None
