@@ -118,6 +118,9 @@ def test_changes_outside_are_refused(after: str, wanted: str) -> None:
         within(SOURCE, after)
 
 
+QUOTING = 'PROMPT = """Answer like this:\n```json\n{}\n```\nor\n```\nnothing\n```\n"""\na = 1\n'
+
+
 @pytest.mark.parametrize(
     ("answer", "wanted"),
     [
@@ -126,6 +129,10 @@ def test_changes_outside_are_refused(after: str, wanted: str) -> None:
         ("```Python\na = 1\n```\n```json\n{}\n```", "a = 1\n"),
         ("a = 1\nb = 2", "a = 1\nb = 2\n"),
         ("```python\ndef f(:\n```", "def f(:\n"),  # what is wrong with it shows when it is evaluated
+        ("```python\ndef f(:\n```\nor\n```python\na = 1\n```", "a = 1\n"),
+        (f"So:\n```python\n{QUOTING}```\nIt says ```json``` now.", QUOTING),
+        (f"```python\na = 1\n```\nor\n```\n{QUOTING}```\n", "a = 1\n"),  # the one that is marked
+        ("```python\n\na = 1\n```\n" + "```\n" * 500, "a = 1\n"),
     ],
 )
 def test_rewrites(answer: str, wanted: str) -> None:

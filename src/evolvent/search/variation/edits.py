@@ -24,7 +24,9 @@ from evolvent.search.variation.blocks import blocks, outside, same_outside
 
 SEARCH, DIVIDER, REPLACE = "<<<<<<< SEARCH", "=======", ">>>>>>> REPLACE"
 WANTED = "write the whole program between ```python and ```"
-FENCE = re.compile(r"^[ \t]*```[ \t]*(\w*)[^\n`]*\n(.*?)^[ \t]*```[ \t]*\r?$", re.MULTILINE | re.DOTALL)
+OPENING, CLOSING = re.compile(r"[ \t]*```[ \t]*(\w*)[^`]*"), re.compile(r"[ \t]*```\s*")  # lines of a code fence
+PYTHON = ("python", "py", "python3")
+ENDS = 20  # closing lines that a fence is tried with
 SHOWN = 3  # similar lines that an error names
 
 
@@ -118,19 +120,46 @@ def _apply(source: str, replacement: Replacement, name: str, fix_indent: bool) -
 def rewrite(text: str) -> str:
     """The program of an answer that writes all of it: the last ```python fence, or the last fence of any language, or
     the whole text if that parses. It ends with one newline. Raises EditError where there is none."""
-    fences = FENCE.findall(text)
-    python = [body for language, body in fences if language.lower() in ("python", "py", "python3")]
+    fences = fenced(text)
+    python = [body for language, body in fences if language in PYTHON]
     if fences:
-        return str((python or [body for _, body in fences])[-1]).strip("\r\n") + "\n"
+        return (python or [body for _, body in fences])[-1].strip("\r\n") + "\n"
     if "```" in text:
         raise EditError(f"the answer has a code fence that is not closed; {WANTED}")
-    try:
-        ast.parse(text)
-    except (SyntaxError, ValueError):
-        raise EditError(f"the answer holds no program; {WANTED}") from None
+    if not parses(text):
+        raise EditError(f"the answer holds no program; {WANTED}")
     if not text.strip():
         raise EditError(f"the answer is empty; {WANTED}")
     return text.strip("\r\n") + "\n"
+
+
+def fenced(text: str) -> list[tuple[str, str]]:
+    """Language, in small letters, and body of each code fence that is closed.
+
+    The strings of a program may hold lines that look like fences, so one ends at the first ``` that makes it parse, and
+    at the first one at all where none does.
+    """
+    lines, found, at = text.split("\n"), [], 0
+    while at < len(lines):
+        opening = OPENING.fullmatch(lines[at])
+        at += 1
+        ends = [i for i in range(at, len(lines)) if CLOSING.fullmatch(lines[i])] if opening else []
+        if opening and ends:
+            language = opening[1].lower()
+            tried = ends[:ENDS] if language in (*PYTHON, "") else []
+            end = next((i for i in tried if parses("\n".join(lines[at:i]))), ends[0])
+            found.append((language, "\n".join(lines[at:end])))
+            at = end + 1
+    return found
+
+
+def parses(text: str) -> bool:
+    """Whether this is Python."""
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
 
 
 def within(before: str, after: str) -> str:
