@@ -83,7 +83,7 @@ class ExpandOrEvaluate:
         if not programs_of(role).instances("train"):
             raise UserError(
                 f"this recipe evaluates one instance at a time, and {role.task.name} has none; "
-                "give --task program:repair"
+                "give --task program:repair or program:swe"
             )
 
 

@@ -58,7 +58,7 @@ class Reflective:
         if not programs_of(role).instances("train"):
             raise UserError(
                 f"this recipe tries programs on a few instances first, and {role.task.name} has none; give --task "
-                "program:repair or program:regret, or take another recipe"
+                "program:repair, program:swe, program:regret or texts with a trainset, or take another recipe"
             )
         if self.minibatch < 1 or self.shared < 1 or self.merges < 0:
             raise UserError("propose.minibatch and .shared must be at least 1, and .merges at least 0")

@@ -133,7 +133,7 @@ def refuse_fixed(role: Role) -> None:
     if programs_of(role).world.improve is None:
         raise UserError(
             f"this recipe needs programs that change themselves, and those of {role.task.name} do not; "
-            "give --task program:repair"
+            "give --task program:repair or program:swe"
         )
 
 
