@@ -246,6 +246,23 @@ def test_too_many_threads(sandbox: Sandbox) -> None:
     assert run(sandbox, text, ample).status == "processes"
 
 
+def test_threads_that_allocate_do_not_use_the_address_space_up(any_kind: Sandbox) -> None:
+    text = """
+        import threading, time
+        def f():
+            done = []
+            def work():
+                held = [bytearray(1000) for _ in range(100)]
+                time.sleep(0.2)
+                done.append(len(held))
+            threads = [threading.Thread(target=work) for _ in range(20)]
+            for t in threads: t.start()
+            for t in threads: t.join()
+            return sum(done)
+    """
+    assert run(any_kind, text, replace(QUICK, memory=512, processes=32)).value == 2000
+
+
 def test_allocation_of_4_gib(any_kind: Sandbox) -> None:
     outcome = run(any_kind, "import numpy\ndef f(): return len(numpy.ones(2**29)) + len(bytearray(2**32))", QUICK)
     assert outcome.status == "memory"
@@ -345,7 +362,7 @@ def test_reads_of_files_and_secrets(sandbox: Sandbox, tmp_path: Path) -> None:
     assert "swordfish" not in str(environment)
     assert set(environment) <= {
         *("PATH", "HOME", "USER", "LANG", "TMPDIR", "PWD", "LC_CTYPE", "PYTHONHASHSEED"),
-        *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"),
+        *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "MALLOC_ARENA_MAX"),
     }
 
 

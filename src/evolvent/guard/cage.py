@@ -28,6 +28,7 @@ ENVIRONMENT = {
     "OPENBLAS_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
     "PYTHONHASHSEED": "0",
+    "MALLOC_ARENA_MAX": "2",  # each arena takes 64 MiB of the address space, and each thread likes one of its own
 }
 # The interpreter is isolated: no environment variables for Python, no folder of the program, no packages of the user.
 START = """
