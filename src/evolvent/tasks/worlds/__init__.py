@@ -13,6 +13,7 @@ WORLDS = {  # name -> `world(size)`; sizes to try
     "regret": ("evolvent.tasks.worlds.regret:world", "100, 1000"),
     "digits": ("evolvent.tasks.worlds.digits:world", ""),
     "digits-live": ("evolvent.tasks.worlds.digits_live:world", ""),
+    "charlm": ("evolvent.tasks.worlds.charlm:world", ""),
     "repair": ("evolvent.tasks.worlds.repair.world:world", "60"),
     "data-curation": ("evolvent.tasks.worlds.curation.world:world", ""),
     "patches": ("evolvent.tasks.worlds.repair.patches:task", "40, gate-20"),

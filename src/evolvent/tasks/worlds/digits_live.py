@@ -22,7 +22,7 @@ from evolvent.core.errors import UserError
 from evolvent.tasks.evaluation import INSTANCE, Evaluation
 from evolvent.tasks.program import World
 from evolvent.tasks.worlds.digits import COMPONENTS, GOAL, LEARNED, MOST, SEED, SIZES, images
-from evolvent.tasks.worlds.recipe import recipe_world
+from evolvent.tasks.worlds.recipe import LABELS, recipe_world
 
 PROXY = "proxy/"  # before the name of a proxy, in the metrics
 CLEAN = 100
@@ -65,6 +65,7 @@ def world(size: str = "") -> World:
         told,  # type: ignore[arg-type]
         seconds=SECONDS,
         most=MOST,
+        mark=LABELS,
     )
     proxies = ("lesson-0", "clean-0")
 

@@ -1,6 +1,6 @@
 """Worlds whose programs are recipes of small models: they learn in the sandbox, and what they learned is judged here.
 
-    value = mean over training seeds of the share of right answers
+    value = mean over training seeds of what the answers are worth: the share of right ones, or minus bits
 
 A program never sees the right answers to the questions that it is asked. Time and size are limited by the world. What
 counts as a parameter is every number that training hands to answering, 32 bits each.
@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,25 @@ from evolvent.tasks.worlds.learning import packed
 from evolvent.tasks.worlds.plain import refusal
 
 HARNESS = Path(__file__).with_name("learning.py").read_text()
+OUTPUT = 16 << 20  # bytes that may come back: 96 numbers for each of a thousand questions, five times, are 9 MB
+
+
+@dataclass(frozen=True)
+class Mark:
+    """How answers are marked.
+
+    name      of the metric
+    of        what `predict` gave, and what was right -> the metric; None for what are no answers
+    wants     what `predict` has to give, with {} for the number of questions
+    worth     what one of the metric is worth: -1 where less is better
+    """
+
+    name: str
+    of: Callable[[Any, Int[np.ndarray, " questions"]], float | None]
+    wants: str
+    worth: float = 1.0
+
+
 SEEDS: dict[Split, range] = {"train": range(3), "gate": range(3, 6), "test": range(6, 11)}  # of training
 
 
@@ -39,6 +59,7 @@ def recipe_world(
     *,
     seconds: float,
     most: int,
+    mark: Mark,
     known: tuple[tuple[float, str, str], ...] = (),
 ) -> World:
     """The world in which programs learn from `lesson`, arrays of small whole numbers, and answer the `questions`.
@@ -63,19 +84,20 @@ def recipe_world(
         found = value.get("found")
         if not isinstance(found, list) or len(found) != len(names):
             return invalid("it gave back no answers")
-        shares, sizes = {}, []
+        marks, sizes = {}, []
         for name, one in zip(names, found, strict=True):
             right = answers[read_name(name)[0]]
-            share = right_share(one.get("answers"), right) if isinstance(one, dict) else None
-            if share is None:
-                return invalid(f"predict must return {len(right)} whole numbers, one for each question")
+            got = mark.of(one.get("answers"), right) if isinstance(one, dict) else None
+            if got is None:
+                return invalid(f"predict must return {mark.wants.format(len(right))}")
             size = parameters(one.get("weights"))
             if size is None or size > most:
                 return invalid(f"the weights must be at most {most} finite numbers")
-            shares[name] = share
+            marks[name] = got
             sizes.append(size)
-        accuracy = sum(shares.values()) / len(shares)
-        return over_instances(shares, {"accuracy": accuracy, "parameters": sum(sizes) / len(sizes)})
+        mean = sum(marks.values()) / len(marks)
+        values = {name: mark.worth * got for name, got in marks.items()}
+        return over_instances(values, {mark.name: mean, "parameters": sum(sizes) / len(sizes)})
 
     return World(
         name=f"program:{name}",
@@ -84,7 +106,7 @@ def recipe_world(
         call=call,
         judge=judge,
         instances={split: tuple(f"{split}-{number}" for number in numbers) for split, numbers in SEEDS.items()},
-        limits=Limits(seconds=20 * seconds * max(map(len, SEEDS.values())), output=4 << 20),  # on the clock
+        limits=Limits(seconds=20 * seconds * max(map(len, SEEDS.values())), output=OUTPUT),  # on the clock
         components=components,
         known=known,
     )
@@ -103,6 +125,9 @@ def right_share(said: Any, right: Int[np.ndarray, " questions"]) -> float | None
     if not all(isinstance(x, int) and not isinstance(x, bool) and abs(x) < 2**31 for x in said):
         return None
     return float(np.mean(np.array(said) == right))
+
+
+LABELS = Mark("accuracy", right_share, "{} whole numbers, one for each question")
 
 
 def parameters(weights: Any) -> int | None:

@@ -19,7 +19,7 @@ import numpy as np
 
 from evolvent.core.errors import UserError
 from evolvent.tasks.program import World
-from evolvent.tasks.worlds.recipe import recipe_world
+from evolvent.tasks.worlds.recipe import LABELS, recipe_world
 
 GOAL = """Write a recipe for a small classifier of handwritten digits in NumPy: train(images, labels, rng) returns a
 list of arrays, predict(weights, images) a label from 0 to 9 for each image. Images are [n, 8, 8], pixels from 0 to 16.
@@ -189,4 +189,5 @@ def world(size: str = "") -> World:
         {split: y[part].astype(int) for split, part in parts.items()},  # type: ignore[misc]
         seconds=SECONDS,
         most=MOST,
+        mark=LABELS,
     )
