@@ -224,6 +224,8 @@ def test_the_kind_of_world(plain: Claim) -> None:
     assert world_of([changed(answering, model="simulated")], "grpo") == "simulated"
     assert world_of([changed(plain, task=LANDSCAPE)], "hill-climbing") == "simulated"
     assert world_of([plain, changed(plain, common={"rollout": Pretends})], "hill-climbing") == "simulated"
+    assert world_of([changed(plain, task="program:sql:20")], "hill-climbing") == "scripted"
+    assert world_of([plain, changed(plain, task="program:sql:20")], "hill-climbing") == "scripted"
 
 
 # --- verdicts ---

@@ -89,14 +89,18 @@ def world_of(claims: Iterable[Claim], recipe: str) -> str:
     """What kind of world the claims of a recipe are about.
 
     `simulated` where the model, the task or a part of our arm says so (an attribute `simulated` that is true);
-    `real` where programs are searched and no model writes them; else `tiny-policy`, the seed models.
+    `tiny-policy` where the seed models act; `scripted` where programs are searched that no model writes, and a scripted
+    agent acts on them in its place; else `real`.
     """
     kinds = set()
     for one in claims:
         search = is_search(one.task)
         simulated = one.model.startswith("simulated") or (search and is_simulated(one, recipe))
-        kinds.add("simulated" if simulated else "real" if search and one.model == NO_MODEL else "tiny-policy")
-    return next(kind for kind in ("simulated", "tiny-policy", "real") if kind in kinds)
+        if simulated or not search or one.model != NO_MODEL:
+            kinds.add("simulated" if simulated else "tiny-policy")
+        else:
+            kinds.add("scripted" if getattr(load_task(one.task), "scripted_agent", False) else "real")
+    return next(kind for kind in ("simulated", "tiny-policy", "scripted", "real") if kind in kinds)
 
 
 def is_simulated(one: Claim, recipe: str) -> bool:

@@ -17,7 +17,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -146,6 +146,8 @@ def new_and_working(texts: Sequence[str], split: Split, effort: Effort) -> list[
 
 class GridGames(ProgramTask):
     """The world as a task: `names` are the lineages, `effort` is how hard the bot tries."""
+
+    scripted_agent: ClassVar = True  # evidence says so: rules act where a model would
 
     sandbox: Any = None  # nothing runs
 

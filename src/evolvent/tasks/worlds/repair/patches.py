@@ -16,7 +16,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from evolvent.core.errors import VerifierError
 from evolvent.core.records import Problem
@@ -117,6 +117,8 @@ def judge(value: Any, names: Sequence[str]) -> Evaluation:
 
 class Patches(ProgramTask):
     """The world as a task: `names` are the bugs; each is a problem of its own, and an episode of up to `max_turns`."""
+
+    scripted_agent: ClassVar = True  # evidence says so: rules act where a model would
 
     max_turns = 4
 

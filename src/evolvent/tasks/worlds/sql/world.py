@@ -17,7 +17,7 @@ import base64
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from evolvent.core.errors import UserError
 from evolvent.guard.sandbox import Call, Limits
@@ -116,6 +116,8 @@ class Sql(ProgramTask):
 
     Reports are kept: an agent looks at each database once.
     """
+
+    scripted_agent: ClassVar = True  # evidence says so: rules act where a model would
 
     def __init__(self, world: World) -> None:
         super().__init__(world)

@@ -15,7 +15,7 @@ import ast
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 from evolvent.core.errors import UserError, VerifierError
 from evolvent.guard.sandbox import Call
@@ -90,6 +90,8 @@ def scripted(structure: Structure, questions: Sequence[str]) -> list[str | None]
 
 class Structures(ProgramTask):
     """The world as a task. `solve` fills structures in: by default the scripted solver."""
+
+    scripted_agent: ClassVar = True  # evidence says so: rules act where a model would
 
     sandbox: Any = None  # nothing runs
     solve: Solve = staticmethod(scripted)

@@ -21,7 +21,7 @@ import ast
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 from evolvent.core.errors import UserError, VerifierError
 from evolvent.core.random import stream
@@ -151,6 +151,8 @@ def inner_run(strategy: tuple[str, ...], name: str, settings: Settings) -> Run:
 
 class TextGames(ProgramTask):
     """The world as a task. `play` makes inner runs: by default those of the scripted player and adviser."""
+
+    scripted_agent: ClassVar = True  # evidence says so: rules act where a model would
 
     sandbox: Any = None  # nothing runs
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from evolvent.core.errors import UserError
 from evolvent.guard.sandbox import Call
@@ -49,6 +49,8 @@ class Settings:
 class Workflow(ProgramTask):
     """The world as a task. `worker` carries nodes out, `explain` says what went wrong in a trajectory, for feedback;
     `traces` keeps those of the latest evaluation."""
+
+    scripted_agent: ClassVar = True  # evidence says so: rules act where a model would
 
     sandbox: Any = None  # nothing runs but the executor
 
