@@ -123,7 +123,7 @@ def test_what_is_under_way_goes_on_after_a_stop(tmp_path: Path, sandboxed: str) 
 
 
 def test_what_cannot_be_paused() -> None:
-    with pytest.raises(UserError, match="asked for once; add --set rollout.write.attempts=1"):
+    with pytest.raises(UserError, match="asked for once, of one model; add --set rollout.write.attempts=1"):
         made(2.0, rollout__write__attempts=2, rollout__edit__warmup=0)
     with pytest.raises(UserError, match=r"rollout.partial.over must be at least 1, got 0.5"):
         made(0.5, rollout__edit__warmup=0)

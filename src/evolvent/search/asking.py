@@ -17,7 +17,8 @@ from evolvent.core.errors import UserError, unknown
 from evolvent.core.records import Message, Problem, Request, Trajectory
 from evolvent.core.role import Role
 from evolvent.core.step import Step
-from evolvent.rollout.sample import Sample
+from evolvent.engine.base import Tree
+from evolvent.rollout.sample import Control, Sample
 
 PROMPTS = Path(__file__).with_name("prompts")
 
@@ -121,17 +122,49 @@ def ask(prompts: Sequence[str], problem: Problem, s: Step, label: str, inner: Sa
 
 
 def answers(
-    requests: Sequence[Request], s: Step, label: str, inner: Sample | None = None, role: Role | None = None
+    requests: Sequence[Request],
+    s: Step,
+    label: str,
+    inner: Sample | None = None,
+    role: Role | None = None,
+    places: Sequence[int] = (),
 ) -> list[Trajectory]:
     """An answer to each request for one, in their order, of the step's model or of another role's.
 
-    `label` tells this asking from others of the step. A request that failed is a trajectory with an `error`.
+    `label` tells this asking from others of the step. A request that failed is a trajectory with an `error`. With
+    `places`, those of the step's own requests that these are made for, its controllers may pause answers: what they
+    paused comes back too, to be resumed.
     """
     child = s.child(role or s.role, s.actors, label)
-    child.controls = s.controls
+    placed = [Placed(control, places) for control in s.controls] if places else []
+    child.controls = [*placed] or s.controls
     found = [g.trajectories[0] for g in (inner or Sample())(requests, child)]
-    s.pending += child.pending
+    if not places:
+        s.pending += child.pending
+    elif child.pending:
+        found = sorted([*found, *child.pending], key=lambda t: placed[0].asked[t.uid])
     return found
+
+
+class Placed:
+    """A controller of branches that is told of other requests than those that are sampled."""
+
+    def __init__(self, inner: Control, places: Sequence[int]) -> None:
+        self.inner, self.places, self.stride = inner, places, inner.stride
+        self.hidden = getattr(inner, "hidden", False)
+        self.owner: Sequence[int] = ()
+        self.asked: dict[int, int] = {}  # which of the sampled requests a branch is of, by uid
+
+    def begin(self, tree: Tree, requests: Sequence[Request], owner: Sequence[int], s: Step) -> None:
+        """Learn whose branches they are."""
+        self.owner = owner
+        if hasattr(self.inner, "begin"):
+            self.inner.begin(tree, requests, [self.places[i] for i in owner], s)
+
+    def between(self, tree: Tree, s: Step) -> None:
+        """See `Control`."""
+        self.inner.between(tree, s)
+        self.asked |= {b.uid: self.owner[b.root] for b in tree.branches}
 
 
 def prompted(problem: Problem, text: str, like: Request | None = None) -> Request:

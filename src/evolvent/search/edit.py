@@ -72,18 +72,18 @@ class Edit:
             )
 
     def __call__(self, requests: Sequence[Request], s: Step) -> list[Group]:
-        """A group for each request; those without a parent are the seed program, resumed ones stay as they are."""
-        archive, groups, asks = archive_of(s.role), list[Group](), list[Request]()
+        """A group for each request; those without a parent are the seed program, resumed ones go on where they were
+        paused and else stay as they are."""
+        archive, asks = archive_of(s.role), list[Request]()
         for place, request in enumerate(requests):
             if made := given(request, place, s):
-                groups.append(Group(request.problem, made))
+                asks.append(Request(made[0].problem, len(made), resume=tuple(made)))
             else:
                 parent = archive.named(request)[0]
                 asks.append(Request(self.problem(parent.text, parent.value, s.role), request.n, uses=request.uses))
-        for group in self.inner(asks, s) if asks else []:
-            for t in group.trajectories:
-                read(t, archive.history[int(t.uses[0])].text, self.menu)
-            groups.append(group)
+        groups: list[Group] = self.inner(asks, s)
+        for t in (t for group in groups for t in group.trajectories if "program" not in t.info):
+            read(t, archive.history[int(t.uses[0])].text, self.menu)
         return groups
 
     def problem(self, program: str, value: float, role: Role) -> Problem:

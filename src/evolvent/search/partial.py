@@ -33,10 +33,11 @@ class Partial(partial.Partial):
         return super().__call__(requests, s) if self.over > 1 and begun else self.inner(requests, s)
 
     def check(self, system: object) -> None:
-        """At least what is asked for; of answers that may be asked for again none can be told to be the last."""
+        """At least what is asked for, of one model and once: then all that is under way is sampled together."""
         super().check(system)
-        if self.over > 1 and isinstance(self.inner, Vary) and self.inner.write.attempts > 1:
+        write = self.inner.write if self.over > 1 and isinstance(self.inner, Vary) else None
+        if write and (write.attempts > 1 or write.ensemble.models):
             raise UserError(
-                f"rollout.partial.over={self.over:g} needs answers that are asked for once; add --set "
-                "rollout.write.attempts=1"
+                f"rollout.partial.over={self.over:g} needs answers that are asked for once, of one model; add --set "
+                "rollout.write.attempts=1, and leave rollout.write.ensemble.models out"
             )

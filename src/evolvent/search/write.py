@@ -12,7 +12,7 @@ from evolvent.core.errors import UserError, unknown
 from evolvent.core.records import Group, Request, Trajectory
 from evolvent.core.step import Step
 from evolvent.rollout.sample import Sample
-from evolvent.search.archive import archive_of
+from evolvent.search.archive import Archive, archive_of
 from evolvent.search.asking import Prompts, answers, prompted
 from evolvent.search.candidate import Candidate
 from evolvent.search.ensemble import Ensemble
@@ -69,7 +69,8 @@ class Write:
             raise UserError(f"rollout.openings goes from 1 to {len(there)}, the lines of openings.txt")
 
     def __call__(self, requests: Sequence[Request], s: Step) -> list[Group]:
-        """A group for each request; those without a parent are the seed program, resumed ones stay as they are."""
+        """A group for each request; those without a parent are the seed program, resumed ones go on where they were
+        paused and else stay as they are. Groups with a paused answer go to `s.pending`."""
         archive = archive_of(s.role)
         self.ensemble.learn(archive)
         openings = Prompts(self.prompts).lines("openings")[: self.openings]
@@ -80,14 +81,15 @@ class Write:
             for i in range(request.n):
                 kind, model = self._kind(parents, s.rng("kind", place, i)), self.ensemble.pick(s.rng("model", place, i))
                 opening = openings[int(s.rng("opening", place, i).integers(len(openings)))]
-                jobs.append(Job(group, request, parents, kind, model, opening))
+                jobs.append(Job(group, request, parents, kind, model, opening, place))
+        jobs += [job for place, group in enumerate(groups) for job in resumed(group, place, archive)]
         asked = unusable = rejected = passed = 0
         for attempt in range(self.attempts):
             unread = [job for job in jobs if job.answer is None or job.error]
             for name in dict.fromkeys(job.model for job in unread):
                 asks = [job for job in unread if job.model == name]
                 for job, t in zip(asks, self._ask(asks, name, attempt, s), strict=True):
-                    asked += 1
+                    asked += not paused(t)
                     job.take(t)
                     unusable += bool(job.error)
             familiar = [job for job in unread if job.program and not self.novel(job.program, archive)]
@@ -102,11 +104,14 @@ class Write:
             s.log("passed", passed / max(1, asked))
         for job in jobs:
             made = job.finished()
+            job.group.trajectories.append(made)
+            if paused(made):
+                continue
             told = {"told": [m.content for m in job.request.memory]} if job.request.memory else {}
             if notes := {**self.ensemble.notes(job.model, made), **told}:
                 made.info["notes"] = notes
-            job.group.trajectories.append(made)
-        return groups
+        s.pending += [t for g in groups if unfinished(g) for t in g.trajectories]
+        return [g for g in groups if not unfinished(g)]
 
     def _kind(self, parents: Sequence[Candidate], rng: np.random.Generator) -> str:
         names = [k for k in KINDS if self.kinds.get(k, 0) > 0]
@@ -126,6 +131,9 @@ class Write:
         role = self.ensemble.roles[model]
         asks, wording = [], Prompts(self.prompts)
         for job in jobs:
+            if job.request.resume:
+                asks.append(job.request)
+                continue
             parent, *others = job.parents
             marked = MARK.search(parent.text) is not None
             text = wording.render(
@@ -133,7 +141,7 @@ class Write:
             )
             asks.append(prompted(job.request.problem, text, job.request))
         label = f"write-{s.round}-{attempt}" + f"-{model}" * (role is not s.role)
-        return answers(asks, s, label, self.inner, role)
+        return answers(asks, s, label, self.inner, role, [job.place for job in jobs])
 
 
 @dataclass
@@ -146,14 +154,16 @@ class Job:
     kind: str
     model: str
     opening: str
+    place: int = 0  # of the group among those of the step
     program: str = ""
     error: str = ""  # what is wrong with the answer
     answer: Trajectory | None = None
 
     def take(self, t: Trajectory) -> None:
-        """Read an answer. A request that failed is an error of the trajectory, and not asked for again here."""
+        """Read an answer. A request that failed is an error of the trajectory, and not asked for again here; one that
+        was paused goes on in another step."""
         self.answer, self.error, self.program = t, "", ""
-        if t.error is not None:
+        if t.error is not None or paused(t):
             return
         before = self.parents[0].text
         try:
@@ -169,9 +179,33 @@ class Job:
             self.error = str(reason)
 
     def finished(self) -> Trajectory:
-        """The last answer, with its program, or with what was wrong."""
+        """The last answer, with its program, or with what was wrong; or with what the job is, to be `resumed`."""
         assert self.answer is not None
+        if paused(self.answer):
+            self.answer.info["job"] = (self.kind, self.model, self.opening)
+            return self.answer
         self.answer.info |= {"program": self.program, "operator": self.kind}
         if not self.program:
             self.answer.info["unusable"] = self.error
         return self.answer
+
+
+def resumed(group: Group, place: int, archive: Archive) -> list[Job]:
+    """Jobs for what is paused of a group, and no longer in it."""
+    jobs = []
+    for t in filter(paused, group.trajectories):
+        kind, model, opening = t.info.pop("job")
+        ask = Request(t.problem, 1, resume=(t,), uses=t.uses)
+        jobs.append(Job(group, ask, archive.named(ask), kind, model, opening, place))
+    group.trajectories = [t for t in group.trajectories if not paused(t)]
+    return jobs
+
+
+def paused(t: Trajectory) -> bool:
+    """Whether a controller has put off the rest of an answer."""
+    return t.stop == "paused"
+
+
+def unfinished(group: Group) -> bool:
+    """Whether a member of it was paused."""
+    return any(map(paused, group.trajectories))

@@ -4,6 +4,8 @@
     reward    no edit -0.4;  lazy -0.3, not evaluated;  failed -0.2;  invalid -0.1
               else the value, or judge.ladder.shape=power: 5 ((clip(v, lo, hi) - lo) / (hi - lo))^3
     lazy      level 1: the parent again;  2: anybody of the database;  3: of this batch, too
+    partial   rollout.partial.over=2: twice as many families under way as a step takes; what is not finished goes on in
+              the next one. The published scripts have partial roll-outs on and 1, which waits for everybody
     learning  GRPO over the children of a parent, clip 0.2 / 0.28, learning rate 1e-6, no KL; truncated importance
               sampling between the sampler's log-probs and the trainer's
 
@@ -14,8 +16,7 @@ process it learns, in diffs, or if it is one of the package's models of characte
 
 Differences: all parents of a step are of one island, and every program has a place in its grid or none, where the paper
 has a database of 10,000 with an archive of 1,000. The sampler in this process has the trainer's log-probs but for
-rounding, so that the importance weights are 1 there; they count with `--engine vllm`. Partial roll-outs are left out:
-answers are a few tokens long here (wrap evolvent.rollout.partial around a roll-out of long ones).
+rounding, so that the importance weights are 1 there; they count with `--engine vllm`.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from evolvent.search.edit import VaryOrEdit
 from evolvent.search.islands import Islands
 from evolvent.search.ladder import Ladder, power
 from evolvent.search.parents import mixed
+from evolvent.search.partial import Partial
 from evolvent.search.reinforce import Families, Reinforce, sampled
 
 KISSING: dict[str, Any] = {
@@ -56,6 +58,7 @@ thetaevolve = recipe(
     put("rollout", VaryOrEdit),
     put("rollout.write.kinds", DIFFS),
     put("rollout.write.attempts", 1),
+    wrap("rollout", Partial),
     wrap("judge", Ladder),
     put("credit", GroupCredit, baseline=mean, scale=std, groups=sampled),
     put("keep.admit", map_elites),
