@@ -6,6 +6,7 @@ import ast
 import hashlib
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -126,6 +127,48 @@ def test_what_is_not_valid(task: ProgramTask, program: str, status: str, told: s
     found = one(task, program)
     assert (found.value, found.status) == (None, status)
     assert told in found.feedback
+
+
+CARRIED = """import collections
+import numpy as np
+
+sys = collections._sys
+L = sys.modules["learning"]
+L.apart = lambda work, seconds: work()
+kept = []
+
+
+def train(text, rng):
+    kept.append(np.bincount(text, minlength=96))
+    {}
+    return [np.zeros(1)]
+
+
+def predict(weights, contexts):
+    {}
+    return np.log(kept[0] + 1.0)[None] * np.ones((len(contexts), 1))
+"""
+
+
+def unread(task: ProgramTask, program: str) -> Evaluation:
+    """The verdict on a program that has been let through unread."""
+    call = task.world.call(SEED, ("train-0",))
+    (outcome,) = task.sandbox.run([replace(call, files={**call.files, "program.py": program})], task.world.limits)
+    return task.world.judge(outcome.value, ("train-0",))
+
+
+def test_nothing_but_weights_goes_on_even_where_a_program_reaches_the_interpreter(task: ProgramTask) -> None:
+    assert one(task, CARRIED.format("", "")).status == "refused"
+    found = unread(task, CARRIED.format("", ""))
+    assert (found.value, found.status) == (None, "raised")
+    assert "IndexError" in found.feedback  # what was kept in training is not there
+    written = CARRIED.format(
+        "open('kept', 'w').write('x' * 9)", "kept.append(np.ones(96) * float(len(open('kept').read())))"
+    )
+    assert unread(task, written).value == pytest.approx(-np.log2(96))  # the file is empty
+    slow = CARRIED.format("sys.modules['signal'].setitimer(2, 0); [0 for _ in range(90_000_000)]", "")
+    found = unread(task, slow.replace("import collections\n", "import collections, signal\n"))
+    assert (found.value, found.status) == (None, "timeout")
 
 
 def test_components_are_statements_of_names_in_the_seed() -> None:

@@ -97,6 +97,7 @@ def test_the_seed_program(task: ProgramTask) -> None:
     ("program", "status", "told"),
     [
         ("import os\n", "refused", "it imports os"),
+        (f"{NEAREST}\nkept = {[0.25] * 3000}\n", "refused", "characters, at most 16,000 are allowed"),
         (TRAIN.format("[1]", "[0]"), "invalid", "400 whole numbers"),
         (TRAIN.format("[1]", "[0.5] * 400"), "invalid", "400 whole numbers"),
         (TRAIN.format("1", "[0] * 400"), "raised", "list of arrays"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -115,10 +116,30 @@ def test_programs_that_fail(task: ProgramTask) -> None:
 
 
 def test_a_program_that_takes_the_place_of_the_run_gains_nothing(task: ProgramTask) -> None:
-    lie = "import evolvent.games.regret as run\n\nrun.solve = lambda game, *_: {}\n"
-    found = task.evaluate([lie.format(x) + SEED for x in ("'perfect'", "game.uniform()")], [("kuhn",)] * 2)
-    assert (found[0].value, found[0].status) == (None, "invalid")
-    assert found[1].value == pytest.approx(-math.log10(exploitability(load("kuhn"), load("kuhn").uniform())))
+    """Not even one that nobody has read before."""
+    lies = [
+        f"import evolvent.games.regret as run\n\nrun.solve = lambda game, *_: {x}\n"
+        for x in ("'perfect'", "game.uniform()")
+    ]
+    call = task.world.call(SEED, ("kuhn",))
+    calls = [replace(call, files={**call.files, "program.py": lie + SEED}) for lie in ("", *lies)]
+    honest, *lying = [task.world.judge(o.value, ("kuhn",)).value for o in task.sandbox.run(calls, task.world.limits)]
+    assert honest is not None
+    assert lying == [honest] * 2
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import evolvent.games.regret as R; R.solve = lambda game, rules, n, old=R.solve: old(game, rules, 40 * n)",
+        "import sys; sys.modules['run'].solve = None",
+        "from collections import _sys; _sys.modules['run'].solve = None",
+    ],
+)
+def test_a_program_that_reaches_for_the_loop_is_not_run(task: ProgramTask, line: str) -> None:
+    found = task.evaluate([f"{line}\n{SEED}"], [("kuhn",)])[0]
+    assert (found.value, found.status) == (None, "refused")
+    assert found.feedback.startswith("line 1: it imports ") or "it uses _sys" in found.feedback
 
 
 def test_what_is_solved_is_solved() -> None:

@@ -1,20 +1,26 @@
 """Runs in the sandbox, beside a program that learns: trains it for each seed, and lets it answer with what it learned.
 
 Training and answering are processes of their own, each with so many seconds of the processor, whatever else the machine
-does. All that goes from one to the other are the weights, as 32-bit floats. It imports nothing of the package.
+does. The program is imported in these alone, and they can write no file: all that goes from one to the other are the
+weights, as 32-bit floats. What comes back is read as numbers and text, never as objects. It imports nothing of the
+package.
 """
 
 from __future__ import annotations
 
 import base64
+import json
+import math
 import os
-import pickle
+import resource
 import signal
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+
+LATE = 0.1  # share of its seconds by which a process may be over them at its end
 
 
 class Failed(Exception):
@@ -30,23 +36,43 @@ def learn(given: Any, jobs: Sequence[tuple[int, Any]], seconds: float, most: int
     """For each job (seed, questions) the weights after training on `given`, base64 of float32, and the answers.
 
     The program has `train(*given, rng)`, which gives a list of arrays, at most `most` numbers in all, and
-    `predict(weights, questions)`, which gives whole numbers.
+    `predict(weights, questions)`, which gives numbers.
     """
-    import program  # type: ignore[import-not-found]  # lies beside this file
-
     found = []
     try:
         for seed, questions in jobs:
-            lesson = [unpacked(part) for part in given]
-            rng = np.random.default_rng(seed)
-            weights = apart(lambda: flattened(program.train(*lesson, rng), most), seconds)  # noqa: B023
-            asked = unpacked(questions)
-            answers = apart(lambda: np.asarray(program.predict(weights, asked)).tolist(), seconds)  # noqa: B023
-            numbers = b"".join(w.tobytes() for w in weights)
+            head, numbers = apart(lambda: trained(given, seed, most), seconds)  # noqa: B023
+            weights = arrays(head, numbers)
+            answers, _ = apart(lambda: (answered(weights, questions), b""), seconds)  # noqa: B023
             found.append({"weights": base64.b64encode(numbers).decode(), "answers": answers})
     except Failed as end:
         return {"status": end.args[0], "reason": end.args[1]}
     return {"status": "ok", "found": found}
+
+
+def trained(given: Any, seed: int, most: int) -> tuple[Any, bytes]:
+    """The shapes of the weights, and their numbers."""
+    import program  # type: ignore[import-not-found]  # lies beside this file
+
+    weights = flattened(program.train(*map(unpacked, given), np.random.default_rng(seed)), most)
+    return [w.shape for w in weights], b"".join(w.tobytes() for w in weights)
+
+
+def answered(weights: Sequence[np.ndarray], questions: Any) -> Any:
+    """What the program says with these weights."""
+    import program
+
+    return np.asarray(program.predict(list(weights), unpacked(questions))).tolist()
+
+
+def arrays(shapes: Any, numbers: bytes) -> list[np.ndarray]:
+    """The weights again, writable. Raises `Failed` where shapes and numbers are not those of arrays."""
+    try:
+        sizes = [math.prod(shape) for shape in shapes]
+        parts = np.split(np.frombuffer(numbers, np.float32).copy(), np.cumsum(sizes)[:-1]) if sizes else []
+        return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
+    except (TypeError, ValueError) as reason:
+        raise Failed("crashed", f"the weights are no arrays ({reason})") from None
 
 
 def packed(array: np.ndarray) -> dict[str, Any]:
@@ -72,32 +98,37 @@ def flattened(weights: Any, most: int) -> list[np.ndarray]:
     return arrays
 
 
-def apart(work: Callable[[], Any], seconds: float) -> Any:
-    """What `work` gives, in a process of its own that may use so much of the processor. Raises `Failed`."""
+def apart(work: Callable[[], tuple[Any, bytes]], seconds: float) -> tuple[Any, bytes]:
+    """What `work` gives, JSON data and bytes, in a process of its own that may use so much of the processor and write
+    no file. Raises `Failed`."""
     read, write = os.pipe()
     child = os.fork()
     if not child:
         os.close(read)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
         signal.setitimer(signal.ITIMER_PROF, seconds)  # it ends the process
         try:
-            said = ("ok", work())
+            data, numbers = work()
+            said = json.dumps(["ok", data]).encode() + b"\n" + numbers
         except BaseException as reason:
-            said = ("raised", told(reason))
+            said = json.dumps(["raised", told(reason)]).encode() + b"\n"
         with open(write, "wb") as out:
-            pickle.dump(said, out)
+            out.write(said)
         os._exit(0)
     os.close(write)
     with open(read, "rb") as inp:
-        answer = inp.read()
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    if code == -signal.SIGPROF:
+        head, _, numbers = inp.read().partition(b"\n")
+    _, status, used = os.wait4(child, 0)
+    code = os.waitstatus_to_exitcode(status)
+    if code == -signal.SIGPROF or used.ru_utime + used.ru_stime > seconds * (1 + LATE):
         raise Failed("timeout", f"it took more than {seconds:g} s of the processor")
-    if code or not answer:
-        raise Failed("crashed", f"a process of the program ended with {code}")
-    status, value = pickle.loads(answer)
-    if status != "ok":
-        raise Failed(status, value)
-    return value
+    try:
+        kind, value = json.loads(head)
+    except ValueError:
+        raise Failed("crashed", f"a process of the program ended with {code}") from None
+    if code or kind != "ok":
+        raise Failed("raised" if not code else "crashed", str(value) if not code else f"it ended with {code}")
+    return value, numbers
 
 
 def told(reason: BaseException) -> str:

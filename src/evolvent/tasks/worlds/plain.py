@@ -11,10 +11,16 @@ import ast
 MODULES = frozenset({"numpy", "math", "itertools", "functools", "collections", "operator"})
 NAMES = frozenset(
     {"open", "exec", "eval", "compile", "input", "breakpoint", "getattr", "setattr", "delattr", "vars", "globals"}
-) | {"locals", "dir", "memoryview", "help"}
+) | {"locals", "dir", "memoryview", "help", "attrgetter", "methodcaller"}
 ATTRIBUTES = frozenset(  # of NumPy: what reads or writes files, or leads to modules that do
     {"load", "loads", "loadtxt", "genfromtxt", "fromfile", "fromregex", "memmap", "open_memmap", "DataSource", "tofile"}
 ) | {"save", "savez", "savez_compressed", "savetxt", "dump", "dumps", "ctypeslib", "ctypes", "f2py", "lib", "testing"}
+BEHIND = frozenset(  # what NumPy's own modules have imported, and attributes by texts, which nobody has read
+    {"abc", "ast", "bltns", "builtins", "copyreg", "dis", "enum", "genericpath", "importlib", "inspect", "io", "os"}
+) | {
+    "linecache", "numbers", "posixpath", "re", "stat", "sys", "textwrap", "token", "tokenize", "types", "warnings",
+    "attrgetter", "methodcaller",
+}  # fmt: skip
 FRAMES = frozenset({"gi_frame", "cr_frame", "ag_frame", "tb_frame", "f_globals", "f_locals", "f_back", "f_builtins"})
 
 
@@ -32,14 +38,17 @@ def _wrong(node: ast.AST) -> str:
     modules = [node.module or "."] if isinstance(node, ast.ImportFrom) else names
     if isinstance(node, ast.ImportFrom) and node.level:
         modules = ["."]
+    if "*" in names:
+        return "it imports *; name what is needed"
     for module in modules:
         if module.partition(".")[0] not in MODULES:
             return f"it imports {module}; only {', '.join(sorted(MODULES))} may be imported"
     used = [part for name in (*names, *modules) for part in name.split(".")]
     used += [node.id] if isinstance(node, ast.Name) else [node.attr] if isinstance(node, ast.Attribute) else []
+    used += node.kwd_attrs if isinstance(node, ast.MatchClass) else []
     for name in used:
-        hidden = name.startswith("__") and name != "__name__"
-        forbidden = NAMES if isinstance(node, ast.Name) else ATTRIBUTES | FRAMES
+        hidden = name.startswith("__" if isinstance(node, ast.Name) else "_") and name != "__name__"
+        forbidden = NAMES if isinstance(node, ast.Name) else ATTRIBUTES | FRAMES | BEHIND
         if hidden or name in forbidden:
             return f"it uses {name}; a program here may compute, and not look at files or behind objects"
     return ""

@@ -3,7 +3,8 @@
     value = mean over training seeds of what the answers are worth: the share of right ones, or minus bits
 
 A program never sees the right answers to the questions that it is asked. Time and size are limited by the world. What
-counts as a parameter is every number that training hands to answering, 32 bits each.
+counts as a parameter is every number that training hands to answering, 32 bits each; so that a program's own text is
+no place for more of them, it is short.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from evolvent.tasks.worlds.learning import packed
 from evolvent.tasks.worlds.plain import refusal
 
 HARNESS = Path(__file__).with_name("learning.py").read_text()
+LONGEST = 16_000  # characters of a program
 OUTPUT = 16 << 20  # bytes that may come back: 96 numbers for each of a thousand questions, five times, are 9 MB
 
 
@@ -72,7 +74,7 @@ def recipe_world(
 
     def call(text: str, names: Sequence[str]) -> Call:
         files = {PROGRAM: text, "learning.py": HARNESS}
-        if reason := refusal(text):
+        if reason := refusal(text) or too_long(text):
             return Call(files, "learning", "refused", (reason,), seed=0)
         jobs = [(number, asked[split]) for split, number in map(read_name, names)]
         return Call(files, "learning", "learn", (given, jobs, seconds, most), seed=0)
@@ -101,7 +103,7 @@ def recipe_world(
 
     return World(
         name=f"program:{name}",
-        goal=goal,
+        goal=f"{goal} A program has at most {LONGEST:,} characters.",
         seed=seed,
         call=call,
         judge=judge,
@@ -110,6 +112,12 @@ def recipe_world(
         components=components,
         known=known,
     )
+
+
+def too_long(program: str) -> str:
+    """Why a program is too long; empty if it is not."""
+    size = len(program)
+    return f"it has {size:,} characters, at most {LONGEST:,} are allowed" if size > LONGEST else ""
 
 
 def read_name(name: str) -> tuple[Split, int]:

@@ -9,7 +9,7 @@ averaging for the last policies, which suits two of the games: look at the gate 
 paper's rules, seed program (CFR+) and kinds of games, but Leduc poker is held out.
 
 The loop runs beside the program in the sandbox; what comes back are the average policies, and their exploitability is
-computed here. A program that did something else than its rules within its time would be judged by what it found.
+computed here. A program that reaches for the loop, or for anything but NumPy, is not run: it could iterate more often.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from evolvent.guard.sandbox import Call, Limits
 from evolvent.tasks.base import Split
 from evolvent.tasks.evaluation import Evaluation, invalid, over_instances
 from evolvent.tasks.program import PROGRAM, World
+from evolvent.tasks.worlds.plain import refusal
 from evolvent.tasks.worlds.sized import read_size
 
 GAMES: Mapping[Split, tuple[str, ...]] = {
@@ -100,12 +101,17 @@ COMPONENTS = (
 
 RUN = """
 import numpy as np
-import program
 from evolvent.games.regret import Rules, solve
 from evolvent.games.tree import from_data
 
 
+def refused(reason):
+    return reason
+
+
 def run(games, iterations):
+    import program
+
     rules = Rules(program.accumulate_regret, program.policy_from_regret, program.accumulate_policy)
     with np.errstate(all="ignore"):
         return {name: solve(from_data(data), rules, iterations) for name, data in games.items()}
@@ -128,6 +134,8 @@ def data(name: str) -> list[dict[str, Any]]:
 
 def call(text: str, names: Sequence[str], iterations: int) -> Call:
     """The run of a program's rules on some games."""
+    if reason := refusal(text):
+        return Call(beside(), "run", "refused", (reason,), seed=0)
     return Call({**beside(), PROGRAM: text}, "run", "run", ({n: data(n) for n in names}, iterations), seed=0)
 
 
@@ -156,6 +164,8 @@ def read(name: str, value: Any) -> list[np.ndarray] | str:
 
 def judge(value: Any, names: Sequence[str], iterations: int) -> Evaluation:
     """The verdict on policies of the games after so many iterations."""
+    if isinstance(value, str):
+        return invalid(value, "refused")
     if not isinstance(value, dict) or set(value) != set(names):
         return invalid(f"there should be policies of the games {', '.join(names)}")
     found = {}
