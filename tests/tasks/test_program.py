@@ -137,3 +137,42 @@ def test_a_mark_at_the_beginning_of_a_text_is_no_part_of_it(tmp_path: Path) -> N
     task = load_task(f"program:{tmp_path}/evaluator.py:{tmp_path}/program.py")
     assert isinstance(task, ProgramTask)
     assert task.seed_program == FINE
+
+
+LOAD = """import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
+
+
+def x_of(path):
+    spec = importlib.util.spec_from_file_location("p", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.x
+"""
+ELSEWHERE = """
+
+def evaluate(program_path):
+    os.chdir(tempfile.mkdtemp())
+    return x_of(program_path)
+"""
+ANOTHER = """
+
+def evaluate(program_path):
+    code = "import runpy, sys; print(runpy.run_path(sys.argv[1])['x'])"
+    run = [sys.executable, "-c", code, program_path]
+    return float(subprocess.run(run, capture_output=True, cwd=tempfile.mkdtemp(), check=True).stdout)
+"""
+IMPORTED = "from helper import x_of as evaluate\n"
+
+
+@pytest.mark.parametrize("evaluator", [LOAD + ELSEWHERE, LOAD + ANOTHER, IMPORTED, LOAD + "\n\nevaluate = x_of\n"])
+def test_evaluators_get_a_whole_path_and_may_be_imported(tmp_path: Path, evaluator: str, sandboxed: str) -> None:
+    for name, text in (("evaluator.py", evaluator), ("helper.py", LOAD), ("program.py", "x = 2.5\n")):
+        (tmp_path / name).write_text(text)
+    task = load_task(f"program:{tmp_path}/evaluator.py:{tmp_path}/program.py")
+    with task.sandbox:
+        (found,) = task.evaluate(["x = 3.5\n"])
+    assert (found.value, found.feedback) == (3.5, "")

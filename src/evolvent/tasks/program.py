@@ -30,6 +30,14 @@ from evolvent.tasks.evaluation import Evaluation, invalid, read_result, sound
 from evolvent.tasks.worlds import WORLDS
 
 PROGRAM = "program.py"
+ENTRY = "evolvent_entry"  # the module that calls an evaluator, with the whole path of the program, as OpenEvolve does
+ENTER = """import importlib
+import os
+
+
+def call(module, function, path):
+    return getattr(importlib.import_module(module), function)(os.path.abspath(path))
+"""
 EVALUATOR = "evaluator_file"  # the module of an evaluator whose own name can be none, as that of eval.v2.py
 UNSAFE = "EVOLVENT_UNSAFE_NO_SANDBOX"  # what --unsafe-no-sandbox sets
 FILES = re.compile(r"(.+\.py):(.+\.py)")
@@ -187,24 +195,40 @@ def load(rest: str) -> ProgramTask:
     for path, text in ((evaluator, code), (program, seed)):
         if verdict := unreadable(text):
             raise UserError(f"{path} is not Python: {verdict.feedback}")
-    functions = {n.name for n in ast.parse(code).body if isinstance(n, ast.FunctionDef)}
+    functions = names_of(code)
     if "evaluate" not in functions:
         raise UserError(f"{evaluator} has no function evaluate(program_path); it should return a dict of numbers")
     module = evaluator.stem if evaluator.stem.isidentifier() and evaluator.name != PROGRAM else EVALUATOR
     more = beside(evaluator.parent, [code, seed], program)
-    files = {name: text for name, text in more.items() if name != evaluator.name} | {f"{module}.py": code}
+    files = {name: text for name, text in more.items() if name != evaluator.name}
+    files |= {f"{module}.py": code, f"{ENTRY}.py": ENTER}
     return ProgramTask(
         World(
             f"program:{rest}",
             f"Improve the program. {evaluator.name} evaluates it:\n\n{code}",
             seed,
-            lambda text, names: Call({**files, PROGRAM: text}, module, "_".join(["evaluate", *names]), (PROGRAM,)),
+            lambda text, names: Call(
+                {**files, PROGRAM: text}, ENTRY, "call", (module, "_".join(["evaluate", *names]), PROGRAM)
+            ),
             lambda value, names: read_result(value),
             stages=tuple((name,) for name in STAGES if f"evaluate_{name}" in functions),
             limits=Limits(seconds=time_limit(code)),
             preload=preloaded("\n".join([seed, *(text for name, text in files.items() if name.endswith(".py"))])),
         )
     )
+
+
+def names_of(code: str) -> set[str]:
+    """What a module defines or imports at its top level."""
+    found = set()
+    for node in ast.parse(code).body:
+        if isinstance(node, ast.FunctionDef):
+            found.add(node.name)
+        elif isinstance(node, ast.ImportFrom):
+            found |= {a.asname or a.name for a in node.names}
+        elif isinstance(node, ast.Assign):
+            found |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    return found
 
 
 def time_limit(code: str) -> float:
