@@ -16,7 +16,7 @@ setting:
 
 from __future__ import annotations
 
-from evolvent.core.claim import claim, up
+from evolvent.core.claim import claim, down, up
 from evolvent.core.recipe import put, recipe, wrap
 from evolvent.recipes.search.openevolve import openevolve
 from evolvent.search import admission, parents
@@ -27,6 +27,7 @@ KINDS = {"diff": 0.8, "rewrite": 0.2, "cross": 0.0}
 
 DIGITS = {"task": "program:digits", "budget": "300 evaluations", "model": "none"}
 ONE = {"recipe": "alphaevolve", "keep.islands.count": 1, "keep.admit": "evolvent.search.admission:keep_all"}
+UNIFORM = {"recipe": "alphaevolve", "propose.parent": "evolvent.search.parents:uniform"}
 
 alphaevolve = recipe(
     "alphaevolve",
@@ -40,8 +41,10 @@ alphaevolve = recipe(
     title="AlphaEvolve",
     paper="arXiv 2506.13131",
     mechanism=claim(
-        "Parents are not only the best ones: the database keeps others, and exploration draws them.",
+        "Parents are drawn by a mix: not only the best, as in hill climbing, and better ones than by chance.",
         up("train.parent_rank", 0.02, "hill-climbing"),
+        down("train.parent_rank", 0.05, "uniform"),
+        arms={"uniform": UNIFORM},
         **DIGITS,
     ),
     outcome=claim(

@@ -24,6 +24,13 @@ PROXY_ONLY = {
     "propose.slots": 0,
     "keep.final": "evolvent.search.launches:highest_proxy",
 }
+BY_CHANCE = {  # from the third test on, which no rank correlation can satisfy
+    "recipe": "self-evolving-recsys",
+    "propose.aligned": 1.0,
+    "propose.enough": 3,
+    "propose.window": 3,
+    "propose.drop": "stop",
+}
 
 self_evolving_recsys = recipe(
     "self-evolving-recsys",
@@ -34,9 +41,9 @@ self_evolving_recsys = recipe(
     title="Self-Evolving Recommendation System: End-To-End Autonomous Model Optimization With LLM Agents",
     paper="arXiv 2602.10226",
     mechanism=claim(
-        "Tests of what counts find better candidates than are found where only the proxy is looked at.",
-        up("area.best", 0.015, "proxy-only"),
-        arms={"proxy-only": PROXY_ONLY},
+        "More candidates are launched of those that the proxy lets through to a test than of those that chance does.",
+        up("train.launched", 0.4, "by-chance"),
+        arms={"by-chance": BY_CHANCE},
         **LIVE,
     ),
     outcome=claim(
