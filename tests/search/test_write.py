@@ -44,6 +44,14 @@ def run(folder: Path, task: str, answer: Callable[[int], str], **settings: str) 
         return begin(spec, folder, logs=("jsonl",)), server
 
 
+@pytest.mark.parametrize("rule", ["anything", "unseen", "dissimilar"])
+def test_what_is_no_program_is_told_by_its_evaluation(tmp_path: Path, task: str, rule: str) -> None:
+    broken = DIFF.replace("2.5", "(2.5")
+    result, _ = run(tmp_path / "runs", task, lambda _: broken, rollout__novel=f"evolvent.search.novelty:{rule}")
+    found = result.view.candidates[1]["evaluation"]
+    assert (found["value"], found["status"]) == (None, "unreadable")
+
+
 @pytest.mark.parametrize(("kind", "answer", "value"), [("diff", DIFF, -4.25), ("rewrite", WHOLE, 0.0)])
 def test_an_answer_becomes_a_candidate(tmp_path: Path, task: str, kind: str, answer: str, value: float) -> None:
     only = {f"rollout__kinds__{k}": str(float(k == kind)) for k in ("diff", "rewrite", "cross")}

@@ -92,7 +92,7 @@ class Write:
                     asked += not paused(t)
                     job.take(t)
                     unusable += bool(job.error)
-            familiar = [job for job in unread if job.program and not self.novel(job.program, archive)]
+            familiar = [job for job in unread if job.program and not self._is_new(job.program, archive)]
             for job, new in zip(familiar, self._looked_at(familiar, attempt, s), strict=True):
                 job.error = "" if new else FAMILIAR
                 passed, rejected = passed + new, rejected + (not new)
@@ -118,6 +118,13 @@ class Write:
         shares = np.array([self.kinds[k] for k in names], float)
         kind = names[int(rng.choice(len(names), p=shares / shares.sum()))]
         return "rewrite" if kind == "cross" and len(parents) < 2 else kind
+
+    def _is_new(self, program: str, archive: Archive) -> bool:
+        """Whether a program is novel; what is none goes on to the evaluation, which says what is wrong with it."""
+        try:
+            return self.novel(program, archive)
+        except SyntaxError:
+            return True
 
     def _looked_at(self, familiar: Sequence[Job], attempt: int, s: Step) -> list[bool]:
         """Of programs that are like others, whether they are new after all."""
