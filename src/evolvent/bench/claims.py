@@ -101,7 +101,7 @@ class Study:
         return data
 
     def world(self) -> str:
-        """`tiny-policy`, `simulated` or `real`; the first of these that any of the claims is."""
+        """`simulated`, `tiny-policy`, `scripted` or `real`; the first of these that any of the claims is."""
         return world_of(self.claims.values(), callable_name(self.recipe))
 
     # --- cells ---
@@ -189,6 +189,7 @@ class Study:
             tuning += [{"claim": kind, **row} for row in tried]
             claims.append({"kind": kind, **self.verdict(one, chosen)})
         data |= {
+            "world": self.world(),
             "claims": claims,
             "tuning": tuning,
             "spent": self.spent(list(self.results.values())),

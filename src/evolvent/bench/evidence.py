@@ -25,6 +25,10 @@ class Evidence:
         """The results of its cells, one a line."""
         return self.root / "cells" / f"{name}.jsonl"
 
+    def names(self) -> list[str]:
+        """The recipes that there is a file of, in alphabetical order."""
+        return sorted(path.stem for path in self.root.glob("*.json"))
+
     def read(self, name: str) -> dict[str, Any] | None:
         """What was measured, if anything."""
         path = self.file(name)

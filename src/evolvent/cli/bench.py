@@ -207,12 +207,25 @@ def show(interval: Any) -> str:
     is_flag=True,
     help="after a change of form: run one cell of each configuration again; if it comes out the same, so will the rest",
 )
+@click.option(
+    "--before",
+    metavar="FOLDER",
+    help="with --carry: a checkout of the code as it was measured; what comes out otherwise is run there, too, since "
+    "processors differ in the last digits",
+)
 @click.option("--register", is_flag=True, help="only write the claims down, before anything is measured")
 @click.option("--jobs", "-j", default=0, help="processes, one thread each (default: all cores)")
 @click.option("--evidence", "folder", default="evidence", show_default=True, help="folder of the evidence files")
 @json_option
 def claims(
-    names: tuple[str, ...], only_stale: bool, carry: bool, register: bool, jobs: int, folder: str, as_json: bool
+    names: tuple[str, ...],
+    only_stale: bool,
+    carry: bool,
+    before: str | None,
+    register: bool,
+    jobs: int,
+    folder: str,
+    as_json: bool,
 ) -> None:
     """Measure what recipes claim, by the protocol: tuning on seeds 1000-1003, verdict on seeds 0-7 (and 8-15 once).
 
@@ -238,6 +251,10 @@ def claims(
     for name in names:
         if name not in known:
             raise unknown("recipe", name, known, "`evolvent list` shows all")
+    if (only_stale or (carry and not names)) and not evidence.names():
+        raise UserError(
+            f"there is no evidence in {evidence.root.resolve()}; go where it is, or name it by --evidence FOLDER"
+        )
     if only_stale:
         found = stale(evidence)
         if as_json:
@@ -247,6 +264,11 @@ def claims(
         if not found and not as_json:
             click.echo("all evidence rests on the code as it is")
         return
+    if before and (not carry or not (Path(before) / "src" / "evolvent").is_dir()):
+        raise UserError(
+            f"--before {before} goes with --carry, and is a folder with src/evolvent in it, a checkout of the code as "
+            "it was measured"
+        )
     if carry and register:
         raise UserError("--register only writes claims down, and --carry measures; give one of them")
     if carry and not names:
@@ -255,9 +277,11 @@ def claims(
             return
     kind = Carry if carry else Study
     results: list[Any] = []
-    for name in names or sorted(p.stem for p in Path(folder).glob("*.json")):
+    for name in names or evidence.names():
         if names:
             study = kind(known[name], evidence, jobs or os.cpu_count() or 1, lambda line: console.print(line))
+            if isinstance(study, Carry):
+                study.before = Path(before) if before else None
             results.append(study.register() if register else study.measure())
         else:
             results.append(evidence.read(name))
