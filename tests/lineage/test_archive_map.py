@@ -34,6 +34,9 @@ def test_the_report_of_a_search_has_a_map(tmp_path: Path) -> None:
     assert str(max(valid, key=lambda c: (c.value, -c.uid)).uid) in {uid for uid, _ in tips}
     assert drawn.count('fill-opacity="1.00"') == 1
     assert "length of the program" in drawn
+    assert "<a " not in drawn
+    best = max(valid, key=lambda c: (c.value, -c.uid)).uid
+    assert re.findall(r'<a href="#way-(\d+)">', str(archive_map(result.view, {best}))) == [str(best)]
 
 
 def test_a_run_without_candidates_has_none(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from evolvent.lineage.charts import (
     line_chart,
     nice,
     number,
+    staircase,
     thin,
 )  # fmt: skip
 
@@ -111,3 +112,21 @@ def test_thinning_and_averaging_keep_the_mean() -> None:
     assert [y for _, y in flat] == [3.0] * 10
     assert average([(0, 0.0), (1, 3.0), (2, 6.0)], 3) == [(0, 1.5), (1, 3.0), (2, 4.5)]
     assert between([(1, 0.0), (2, 0.0), (3, 0.0)], [2.0]) == [[(1, 0.0), (2, 0.0)], [(3, 0.0)]]
+
+
+def test_a_staircase_stays_where_it_is_until_the_next_value() -> None:
+    assert staircase([(1, 2.0), (3, 2.0), (5, 4.0), (9, 4.0)]) == [(1, 2.0), (5, 2.0), (5, 4.0), (9, 4.0)]
+    assert staircase([(1, 2.0), (3, 5.0)]) == [(1, 2.0), (3, 2.0), (3, 5.0)]
+    assert staircase([(1, 2.0)]) == [(1, 2.0)]
+    assert staircase([]) == []
+    long = [(float(i), float(i // 2)) for i in range(2000)]
+    svg = str(line_chart([Series("best", "after", long, stairs=True)], "spent", "x"))
+    assert len(points_of(svg, "line")[0]) == 2000  # exact, however long: two corners for each of 999 steps, two ends
+
+
+@pytest.mark.parametrize(("whole", "high"), [(True, 1.0), (False, 0.25)])
+def test_an_axis_of_less_than_one(whole: bool, high: float) -> None:
+    """Of dollars, say; a count goes up to one at least."""
+    svg = str(line_chart([Series("a", "after", [(0, 0.0), (0.25, 1.0)])], "x", "x", x_floor=0.0, x_whole=whole))
+    ((_, last),) = points_of(svg, "line")
+    assert (last[0] - charts.LEFT) / (WIDTH - charts.RIGHT - charts.LEFT) == pytest.approx(0.25 / high, abs=0.001)

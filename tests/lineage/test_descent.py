@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from evolvent.core.errors import UserError
-from evolvent.lineage.descent import best_of, descent, yields
+from evolvent.lineage.descent import best_of, changed, descent, line_of
 from evolvent.lineage.report import render
 from evolvent.lineage.runs import RunView
 
@@ -42,16 +42,18 @@ def test_the_way_to_the_best_one() -> None:
         (2, 3.0, "tune"),
         (4, 5.0, "tune"),
     ]
-    assert line[0]["change"] == []
-    assert [text for mark, text in line[1]["change"] if mark in "+-"] == ["-x = 1", "+x = 2"]
     assert best_of(SEARCH)["uid"] == 4  # the first of equals
 
 
-def test_what_operators_gave() -> None:
-    found = {row.pop("operator"): row for row in yields(SEARCH)}
-    assert found["seed"] == {"made": 1, "valid": 1, "better": 0, "records": 1}
-    assert found["tune"] == {"made": 3, "valid": 2, "better": 2, "records": 2}
-    assert found["swap"] == {"made": 2, "valid": 2, "better": 0, "records": 0}
+def test_the_way_to_anybody() -> None:
+    assert [c["uid"] for c in line_of(SEARCH, SEARCH.candidates[3])] == [0, 2, 3]
+    assert [c["uid"] for c in line_of(SEARCH, SEARCH.candidates[0])] == [0]
+
+
+def test_what_changed() -> None:
+    assert [text for mark, text in changed("x = 1\ny = 1", "x = 2\ny = 1") if mark in "+-"] == ["-x = 1", "+x = 2"]
+    assert changed("same", "same") == []
+    assert ("-", "--- the users") in changed("-- the users\nselect 1", "select 1")  # what looks like a header is none
 
 
 def test_nothing_is_valid() -> None:

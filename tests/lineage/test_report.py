@@ -19,7 +19,7 @@ from evolvent.lineage.report import render, write_report
 from evolvent.lineage.rollback import go_back
 from evolvent.lineage.store import Store
 
-VOID = {"meta", "br", "link", "img", "hr"}
+VOID = {"meta", "br", "link", "img", "hr", "input"}
 
 
 class Page(HTMLParser):
@@ -38,7 +38,10 @@ class Page(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.add(tag)
         self.loads += [
-            f"{tag} {k}" for k, _ in attrs if k in ("src", "href", "srcset", "data", "action") or k.startswith("on")
+            f"{tag} {k}"
+            for k, to in attrs
+            if k in ("src", "href", "srcset", "data", "action") or k.startswith("on")
+            if not (k == "href" and str(to).startswith("#"))  # that leads to a place in the page
         ]
         if tag not in VOID:
             self.open.append(tag)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 from html import escape
 
@@ -34,8 +35,11 @@ def cells_of(candidates: list[Candidate]) -> list[Cell]:
     return [Cell(*place, max(cs, key=lambda c: (c.value, -c.uid)), len(cs)) for place, cs in sorted(found.items())]
 
 
-def archive_map(view: RunView) -> Markup:
-    """An image of the map, the darker the better by rank; empty for a run without two valid candidates."""
+def archive_map(view: RunView, linked: Container[int] = ()) -> Markup:
+    """An image of the map, the darker the better by rank; empty for a run without two valid candidates.
+
+    Places whose best candidate is among those `linked` lead to the way to it in the tree of descent.
+    """
     valid = [c for c in map(candidate_of, view.candidates.values()) if c.valid]
     if len(valid) < 2:
         return Markup("")
@@ -47,10 +51,12 @@ def archive_map(view: RunView) -> Markup:
         x, y = LEFT + width * cell.column, HEIGHT - BOTTOM - height * (cell.row + 1)
         share = 0.15 + 0.85 * (ranks[cell.best.value] + 1) / len(ranks)
         tip = f"{number(cell.best.value)}: candidate {cell.best.uid}, the best of {cell.count} here"
-        out.append(
+        drawn = (
             f'<rect class="bar after" fill-opacity="{share:.2f}" x="{x:.1f}" y="{y:.1f}" width="{width - 1:.1f}" '
             f'height="{height - 1:.1f}"><title>{escape(tip)}</title></rect>'
         )
+        uid = cell.best.uid
+        out.append(f'<a href="#way-{uid}">{drawn}</a>' if uid in linked else drawn)
     lengths = sorted(len(c.text) for c in valid)
     out.append(f'<text class="tick" x="{LEFT}" y="{HEIGHT - BOTTOM + 16}">{lengths[0]:,}</text>')
     right = f'x="{WIDTH - RIGHT}" y="{HEIGHT - BOTTOM + 16}" text-anchor="end"'

@@ -34,6 +34,7 @@ class Series:
     band: Sequence[tuple[float, float, float]] = ()  # (x, low, high)
     smooth: bool = False  # draw the line faintly, and its moving average over it
     dots: bool = False
+    stairs: bool = False  # a value holds until the next one; drawn exactly
 
 
 @dataclass
@@ -114,6 +115,15 @@ def thin(points: Sequence[Point], most: int = MOST_POINTS) -> list[Point]:
     return [(sum(x for x, _ in p) / len(p), sum(y for _, y in p) / len(p)) for p in parts]
 
 
+def staircase(points: Sequence[Point]) -> list[Point]:
+    """The corners of a line that stays where it is until the next value."""
+    found = list(points[:1])
+    for x, y in points[1:]:
+        if y != found[-1][1]:
+            found += [(x, found[-1][1]), (x, y)]
+    return [*found, (points[-1][0], found[-1][1])] if found and points[-1][0] > found[-1][0] else found
+
+
 def line_chart(
     series: Sequence[Series],
     x_label: str,
@@ -122,16 +132,19 @@ def line_chart(
     floor: float | None = None,
     marks: Sequence[tuple[float, str]] = (),
     x_floor: float | None = None,
+    x_whole: bool = True,
 ) -> Markup:
-    """Lines over a common x. `share`: y in per cent. `marks` are dashed vertical lines with a word each."""
+    """Lines over a common x. `share`: y in per cent. `marks` are dashed vertical lines with a word each. `x_whole`: x
+    is a count."""
     series = [s for s in series if s.points]
     if not series:
         return Markup("")
     ys = [y for s in series for _, y in s.points] + [v for s in series for _, low, high in s.band for v in (low, high)]
     xs = [x for s in series for x, _ in s.points]
-    x_axis = Axis.over(xs, 6, x_floor, whole=True)
+    x_axis = Axis.over(xs, 6, x_floor, whole=x_whole)
     x_axis.low = min(xs) if x_floor is None else x_floor
-    x_axis.high = max([*xs, *(m for m, _ in marks), x_axis.low + 1])
+    most = max([*xs, *(m for m, _ in marks)])
+    x_axis.high = most if most > x_axis.low and not x_whole else max(most, x_axis.low + 1)
     if share and max(ys) - min(ys) < LEAST_SPAN:  # a change of less is not made to look large
         ys += [max(0.0, max(ys) - LEAST_SPAN), min(1.0, min(ys) + LEAST_SPAN)]
     y_axis = Axis.over(ys, 4, floor)
@@ -161,7 +174,7 @@ def line_chart(
             lower = " ".join(at(x, low) for x, low, _ in reversed(s.band))
             out.append(f'<polygon class="band {s.style}" points="{upper} {lower}"/>')
         smooth = s.smooth and len(points) >= 20
-        drawn = " ".join(at(*p) for p in thin(points))
+        drawn = " ".join(at(*p) for p in (staircase(points) if s.stairs else thin(points)))
         out.append(f'<polyline class="{"raw" if smooth else "line"} {s.style}" points="{drawn}"/>')
         if smooth:
             window = max(3, len(points) // 12)

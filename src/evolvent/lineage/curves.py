@@ -1,10 +1,14 @@
-"""The course of a run as charts: the known metrics with what to read from them, then all others."""
+"""The course of a run as charts: the known metrics with what to read from them, then all others.
+
+Over the steps; the best value of a search over what was spent.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from evolvent.core.ledger import Budget
 from evolvent.lineage import charts
 from evolvent.lineage.charts import Series
 from evolvent.lineage.runs import RunView
@@ -27,9 +31,18 @@ CURVES = (
     ("errors", "Errors", False, "trajectories left out of the update"),
 )
 OF_SEARCHES = (
-    ("best", "Best value so far", False, ""),
+    ("best", "Best value so far", False, "as it was after each step"),
     ("valid", "Valid candidates", True, "of those that the step evaluated"),
 )
+EVALUATIONS = "verifier_calls"  # what a search spends in any case
+AXES = {
+    "steps": "step",
+    EVALUATIONS: "evaluations spent",
+    "sampled": "tokens sampled",
+    "trained": "tokens trained",
+    "money": "US dollars spent",
+}
+MEASURED = ("money", "seconds", "verifier_seconds")  # units that are no counts
 FROM_ZERO = {
     "length",
     "flat_groups",
@@ -73,46 +86,65 @@ def other_curves(view: RunView) -> list[dict[str, Any]]:
 
 def chart(view: RunView, metric: str, title: str, lines: Mapping[str, Any], share: bool, note: str) -> dict[str, Any]:
     """One chart with what stands around it."""
-    gate = metric == "gate/accuracy"
+    gate, best = metric == "gate/accuracy", bool(view.candidates) and metric == "best"
+    unit = spend_unit(view) if best else "steps"
+    after = spent_by_step(view, unit)
     series = [
         Series(
             role or title,
             STYLES[place % len(STYLES)],
-            [(float(t + 1), float(y)) for t, y in points],
-            smooth=not gate,
+            [(after[t], float(y)) for t, y in points if t in after],
+            smooth=not gate and not best,
             dots=gate,
+            stairs=best,
         )
         for place, (role, points) in enumerate(lines.items())
     ]
     marks = [(float(v.step), "refused") for v in view.versions if v.verdict == "refused"] if gate else []
+    marks += [(after.get(t - 1, 0.0), word) for t, word in went_back(view)]
     svg = charts.line_chart(
         series,
-        "step",
-        summary(title, lines),
+        AXES.get(unit, unit.replace("_", " ")),
+        summary(title, lines, exact=best),
         share,
         0.0 if metric in FROM_ZERO else None,
-        [*marks, *went_back(view)],
+        marks,
         0.0,
+        unit not in MEASURED,
     )
     legend = [(s.name, s.style) for s in series] if len(series) > 1 else []
     return {"title": title, "note": note, "svg": svg, "legend": legend}
 
 
-def went_back(view: RunView) -> list[tuple[float, str]]:
+def spend_unit(view: RunView) -> str:
+    """The unit over which a search is drawn: that of its budget; evaluations, where that is steps, which cost more in
+    one search than in another, or where nothing of it was spent."""
+    unit = Budget.parse(view.spec["budget"]).unit
+    return unit if unit != "steps" and any(spent_by_step(view, unit).values()) else EVALUATIONS
+
+
+def spent_by_step(view: RunView, unit: str) -> dict[int, float]:
+    """What the method had spent of a unit after each step; of `steps` their number, as far as it is known."""
+    if unit == "steps":
+        return {t: float(t + 1) for t in view.steps}
+    return {t: float(data["spent"]["method"].get(unit, 0.0)) for t, data in view.steps.items() if "spent" in data}
+
+
+def went_back(view: RunView) -> list[tuple[int, str]]:
     """Steps at which the run went on from an earlier version."""
     found = []
     for rollback in view.rollbacks:
         step = next((s for event, s in view.resumed if event > rollback.event), None)
         if step is not None:
-            found.append((float(step), f"back to version {rollback.to}"))
+            found.append((step, f"back to version {rollback.to}"))
     return found
 
 
-def summary(title: str, lines: Mapping[str, Sequence[tuple[int, float]]]) -> str:
-    """A curve in words, for readers who do not see it."""
+def summary(title: str, lines: Mapping[str, Sequence[tuple[int, float]]], exact: bool) -> str:
+    """A curve in words, for readers who do not see it: where it begins and ends, `exact` or by means of tenths."""
     parts = []
     for role, found in lines.items():
-        size = max(1, len(found) // 10)
+        size = 1 if exact else max(1, len(found) // 10)
         first = sum(y for _, y in found[:size]) / size
         last = sum(y for _, y in found[-size:]) / size
         parts.append(f"{role + ' ' if role else ''}from {charts.number(first)} to {charts.number(last)}")

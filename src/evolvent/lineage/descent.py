@@ -1,4 +1,4 @@
-"""What a search has to show: the way from the seed program to the best one, and what the operators gave."""
+"""Who is the best of a search, the way from the seed program to it, and what changed from one program to the next."""
 
 from __future__ import annotations
 
@@ -65,44 +65,24 @@ def text_of(candidate: Candidate) -> str:
     return "\n".join(candidate["payload"].values())
 
 
-def descent(view: RunView) -> list[dict[str, Any]]:
-    """From the seed program to the best one: number, step, operator, value, and what changed against the parent."""
-    try:
-        line = [best_of(view)]
-    except UserError:  # nobody is valid
-        return []
+def line_of(view: RunView, candidate: Candidate) -> list[Candidate]:
+    """From a seed program to a candidate, each the parent of the next one."""
+    line = [candidate]
     while line[-1]["parents"]:
         line.append(view.candidates[line[-1]["parents"][0]])
-    line.reverse()
-    found = []
-    for before, c in zip([None, *line], line, strict=False):
-        change = [] if before is None else changed(text_of(before), text_of(c))
-        shown = {k: c[k] for k in ("uid", "step", "operator")}
-        found.append({**shown, "value": c["evaluation"]["value"], "change": change})
-    return found
+    return line[::-1]
+
+
+def descent(view: RunView) -> list[dict[str, Any]]:
+    """From the seed program to the best one: number, step, operator and value; empty if nobody is valid."""
+    try:
+        line = line_of(view, best_of(view))
+    except UserError:
+        return []
+    return [{**{k: c[k] for k in ("uid", "step", "operator")}, "value": c["evaluation"]["value"]} for c in line]
 
 
 def changed(before: str, after: str) -> list[tuple[str, str]]:
     """The lines of a unified diff, without its header, each with its mark: `+`, `-`, `@` or a space."""
-    lines = difflib.unified_diff(before.split("\n"), after.split("\n"), lineterm="", n=1)
-    return [(line[:1], line) for line in lines if not line.startswith(("---", "+++"))]
-
-
-def yields(view: RunView) -> list[dict[str, Any]]:
-    """By operator: candidates, how many are valid, better than their parent, and better than all before."""
-    rows: dict[str, dict[str, Any]] = {}
-    top = float("-inf")
-    for c in sorted(view.candidates.values(), key=lambda c: c["uid"]):
-        row = rows.setdefault(
-            c["operator"], {"operator": c["operator"], "made": 0, "valid": 0, "better": 0, "records": 0}
-        )
-        row["made"] += 1
-        if not valid(c):
-            continue
-        value = c["evaluation"]["value"]
-        row["valid"] += 1
-        parent = view.candidates[c["parents"][0]]["evaluation"]["value"] if c["parents"] else None
-        row["better"] += parent is not None and value > parent
-        row["records"] += value > top
-        top = max(top, value)
-    return sorted(rows.values(), key=lambda r: -r["made"])
+    lines = list(difflib.unified_diff(before.split("\n"), after.split("\n"), lineterm="", n=1))
+    return [(line[:1], line) for line in lines[2:]]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import math
 import time
 from collections.abc import Mapping
@@ -18,13 +20,16 @@ from evolvent.lineage import charts
 from evolvent.lineage.archive_map import archive_map
 from evolvent.lineage.charts import Bin, Row, Series
 from evolvent.lineage.curves import curves, other_curves
-from evolvent.lineage.descent import believed, descent, yields
+from evolvent.lineage.descent import believed, descent
 from evolvent.lineage.diff import paired
 from evolvent.lineage.figures import NOTHING
 from evolvent.lineage.runs import RunView, read_run
 from evolvent.lineage.store import Store
+from evolvent.lineage.tree import tree_of
+from evolvent.lineage.yields import model_yields, yields
 
 BINS = 16
+SCRIPT = Path(__file__).parent / "templates" / "tree.js"  # the only one that the page lets run
 CONTROL = {c: 0x2400 + c for c in range(32) if c not in (9, 10)} | {127: 0x2421}  # shown as symbols
 
 
@@ -53,6 +58,8 @@ def render(view: RunView) -> str:
     pages.filters["points"] = points
     pages.filters["when"] = lambda t: time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(t))
     pages.filters["amount"] = amount
+    pages.filters["tenth"] = tenth
+    tree = tree_of(view)
     page = pages.get_template("report.html").render(
         view=view,
         spec=view.spec,
@@ -61,8 +68,12 @@ def render(view: RunView) -> str:
         interval_chart=before_and_after(view),
         descent=descent(view),
         believed=believed(view.rescored) if view.rescored else "",
-        yields=yields(view) if view.candidates else [],
-        archive_map=archive_map(view),
+        tree=tree,
+        script=Markup(SCRIPT.read_text()) if view.candidates else "",
+        script_hash=hash_of(SCRIPT.read_text()),
+        by_operator=yields(view),
+        by_model=model_yields(view),
+        archive_map=archive_map(view, {n.uid for n in tree.nodes}),
         curves=curves(view),
         others=other_curves(view),
         pass_at_k=pass_at_k(view),
@@ -75,6 +86,11 @@ def render(view: RunView) -> str:
         settings=view.recipe.get("values", []),
     )
     return page.translate(CONTROL)
+
+
+def hash_of(script: str) -> str:
+    """What a page's policy calls a script by, so that nothing else runs, whatever a candidate's text says."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
 def interval(value: Any) -> Markup:
