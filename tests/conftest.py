@@ -14,6 +14,28 @@ settings.register_profile("house", max_examples=30, deadline=None, derandomize=T
 settings.load_profile("house")
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Say which sandbox is tested, as a header; those of `pytest_report_header` are not printed with -q.
+
+    Workers of xdist have no reporter, and try none.
+    """
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None and not session.config.option.collectonly:
+        reporter.write_line(f"sandbox: {kind_of_sandbox()}")
+
+
+def kind_of_sandbox() -> str:
+    """`bubblewrap`, `sandlock` or `none`: what works here."""
+    from evolvent.core.errors import UserError  # not above: the hook comes first
+    from evolvent.guard.sandbox import available
+
+    try:
+        return available()
+    except UserError:
+        return "none"
+
+
 @pytest.fixture(scope="session")
 def sandboxed() -> str:
     """The kind of sandbox that works here; skips where none does."""

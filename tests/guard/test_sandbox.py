@@ -17,6 +17,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -669,6 +670,24 @@ def test_errors_name_the_remedy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         assert Sandbox(unsafe=True).kind == "none"
     finally:
         module.available.cache_clear()
+
+
+def test_the_tests_say_which_sandbox_they_test(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    from evolvent.guard import sandbox as module
+
+    def nothing() -> str:
+        raise UserError("nothing works here")
+
+    plugins = request.config.pluginmanager.get_plugins()
+    begin = next(p for p in plugins if hasattr(p, "kind_of_sandbox")).pytest_sessionstart
+    said: list[str] = []
+    for available in (lambda: "bubblewrap", lambda: "sandlock", nothing):
+        monkeypatch.setattr(module, "available", available)
+        for reporter in (SimpleNamespace(write_line=said.append), None):  # workers of xdist have none
+            manager = SimpleNamespace(get_plugin={"terminalreporter": reporter}.get)
+            config = SimpleNamespace(pluginmanager=manager, option=SimpleNamespace(collectonly=False))
+            begin(SimpleNamespace(config=config))
+    assert said == ["sandbox: bubblewrap", "sandbox: sandlock", "sandbox: none"]
 
 
 def test_the_size_of_a_process_is_known_without_proc() -> None:

@@ -14,6 +14,7 @@ from click.core import ParameterSource
 from evolvent.cli import complete
 from evolvent.cli.config import config_option
 from evolvent.cli.options import STORE, emit, json_option, open_store, pairs, store_option, task_of, use_threads
+from evolvent.core.errors import UserError
 from evolvent.core.secrets import redact
 
 INTERRUPTED = 130  # exit code, as of a program that Ctrl-C ended
@@ -138,14 +139,19 @@ def start(spec: Any, options: dict[str, Any]) -> int:
     from evolvent.cli.display import Display
     from evolvent.lineage.replies import Replies
     from evolvent.run.assemble import assemble
-    from evolvent.run.check import check_name, check_options, refuse_hopeless, refuse_unsound
+    from evolvent.run.check import check_name, check_options, refuse_hopeless, refuse_unsound, refuse_workers
     from evolvent.run.session import Session
 
     how = _session_options(options)
     if options["name"] is not None:
         check_name(options["name"])
     check_options("", how["logs"], how["target"])
-    assembled = assemble(spec, Replies())
+    try:
+        assembled = assemble(spec, Replies())
+    except UserError:
+        if options["workers"]:  # what is wrong may be a key that nobody typed
+            refuse_workers(spec)
+        raise
     refuse_hopeless(assembled, how["target"])
     if options["dry_run"]:
         from evolvent.cli.estimate import print_estimate

@@ -7,17 +7,21 @@ from typing import Any
 
 from evolvent.core.errors import UserError
 from evolvent.core.ledger import Budget
+from evolvent.core.recipe import show_path
 from evolvent.core.records import Request
 from evolvent.engine import is_endpoint
 from evolvent.lineage.runs import RunView
+from evolvent.recipes.catalogue import settings_of
 from evolvent.rollout.sample import opening
-from evolvent.run.assemble import Assembled
+from evolvent.run.assemble import SERVICE, Assembled
 from evolvent.run.log import check_logs
+from evolvent.run.spec import RunSpec
 from evolvent.tasks.audit import audit
 from evolvent.tasks.base import SPLITS, Task, distinct, key_of
 from evolvent.tasks.evaluation import judges_answers
 
 RESERVED = ("last", "objects")  # names that mean something else
+WORKERS = "judge.workers"  # what `--workers` sets
 PROBLEMS = 24  # that the audit before a run looks at
 NO_PRICES = "no prices are known (an endpoint's: --set engine.prices=0.15,0.60, dollars per million tokens)"
 PROMPTS = 12  # whose length is looked at, of tasks that do not list their problems
@@ -68,6 +72,15 @@ def refuse_wordless(task: Task, model: str) -> None:
         raise UserError(
             f"{task.name} is made of texts, which only a model can write; name one that does, as in --model "
             "openai:gpt-4.1-mini or --model http://127.0.0.1:8000/v1#name"
+        )
+
+
+def refuse_workers(spec: RunSpec) -> None:
+    """`UserError` where `--workers` was given, and nothing of the recipe would read it."""
+    own = {k: v for k, v in spec.settings.items() if k != WORKERS and not k.startswith(SERVICE)}
+    if WORKERS not in {show_path(s.path) for s in settings_of(spec.recipe, own, spec.take, "paper")}:
+        raise UserError(
+            f"--workers is for searches whose evaluation has workers, and that of {spec.recipe} has none; leave it out"
         )
 
 

@@ -28,8 +28,8 @@ def code_hash() -> str:
     return digest.hexdigest()
 
 
-def environment() -> dict[str, object]:
-    """Versions and processor; no names of machines, users or folders."""
+def environment(sandbox: str | None = None) -> dict[str, object]:
+    """Versions and processor, and the kind of sandbox if programs run; no names of machines, users or folders."""
     import numpy
 
     torch = sys.modules.get("torch")  # not there in a search
@@ -43,6 +43,7 @@ def environment() -> dict[str, object]:
         "system": f"{platform.system()} {platform.machine()}",
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads() if torch else None,
+        **({"sandbox": sandbox} if sandbox else {}),
     }
 
 

@@ -25,6 +25,7 @@ from evolvent.core.secrets import redact
 from evolvent.core.step import Step
 from evolvent.engine import is_endpoint
 from evolvent.lineage import pack
+from evolvent.lineage.evaluations import Evaluations, begun
 from evolvent.lineage.replies import Replies
 from evolvent.lineage.runs import RunView, free_name, read_run, run_names
 from evolvent.lineage.store import Store, without_secrets
@@ -45,6 +46,7 @@ from evolvent.run.environment import describe_plan, environment
 from evolvent.run.final_search import measure_search
 from evolvent.run.log import DEFAULT, Log, open_logs
 from evolvent.run.memory import Memory
+from evolvent.run.notes import notes, sandbox_of
 from evolvent.run.pace import Pace
 from evolvent.run.process import interruptible, locked
 from evolvent.run.result import Progress, Result, flat
@@ -137,7 +139,7 @@ class Session:
             "recipe": describe_plan(assembled),
             "options": {"target": self.target, "final": self.final},
             "task": fingerprint(assembled.task),
-            "environment": environment(),
+            "environment": environment(sandbox_of(assembled.task, self.pool)),
             "command": redact(self.command),
         }
 
@@ -169,7 +171,8 @@ class Session:
             head = next((v for v in view.versions if v.number == self._head), None)
             self._head_hash = head.hash if head else None
             resumed = {"step": system.t, "head": self._head, "budget": self.spec.budget}
-            self.store.add(self.name, "resumed", resumed | {"environment": environment()})
+            here = environment(sandbox_of(assembled.task, self.pool))
+            self.store.add(self.name, "resumed", resumed | {"environment": here})
             return self._carry_out(assembled, read_run(self.store, self.name))
 
     def _recall(self, system: System) -> None:
@@ -199,6 +202,10 @@ class Session:
     def _carry_out(self, assembled: Assembled, view: RunView) -> Result:
         """Everything from the start version to the final table, as far as it has not been done yet."""
         system = assembled.system
+        for line in notes(assembled, self.pool):
+            self.say(line)
+        if hasattr(assembled.task, "journal"):
+            assembled.task.journal = Evaluations(self.store, self.name, begun(self.store, self.name, system.t))
         try:
             if self.pool:
                 from evolvent.scale.sandboxes import elsewhere
