@@ -15,6 +15,7 @@ from typing import Any
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "performance.md"
+SEARCHES = {"a model's diffs": "hill-climbing", "rules": "random-search"}  # by who writes, as in `search.py`
 
 
 def table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -154,6 +155,17 @@ def parent_rules(result: dict[str, Any]) -> str:
     )
 
 
+def histories(rows: dict[str, Any]) -> str:
+    """What the length of the history does to an iteration: a sentence for each search."""
+    sentences = []
+    for writer, recipe in SEARCHES.items():
+        own = {label: row for label, row in rows.items() if label.startswith(writer)}
+        lengths = " / ".join(label.split(", ")[-1].split(" ")[0] for label in own)
+        times = " / ".join(f"{row['all']['median']:.1f}" for row in own.values())
+        sentences.append(f"With {writer} (`{recipe}`) an iteration takes {times} ms after {lengths} candidates.")
+    return " ".join(sentences)
+
+
 def search(result: dict[str, Any]) -> str:
     """An iteration of a search, its stages, workers and long histories."""
     stages = ("propose", "rollout", "judge", "keep", "record")
@@ -171,6 +183,7 @@ def search(result: dict[str, Any]) -> str:
     ]
     return (
         table(titles, rows)
+        + f"\n{histories(result['flat'])}\n"
         + f"\nThe first candidate is in the store {within(result['start'], 2, ' s')} after the command's start.\n\n"
         + table(("candidates a second", "one worker", "two", "ratio"), workers)
         + where(result)
