@@ -234,6 +234,30 @@ def worlds(result: dict[str, Any]) -> str:
     return f"{table(titles, rows)}\nComponents, and what multistart does with them:\n\n{listed}\n{measured}"
 
 
+def games(result: dict[str, Any]) -> str:
+    """Exploitability of CFR's variants, game by game, and of PSRO's populations."""
+    names = list(result["games"])
+    variants = list(result["games"][names[0]])
+    rows = [[v, *(f"{result['games'][game][v]['exploitability']['1000']:.2g}" for game in names)] for v in variants]
+    psro = [[name, *(f"{found[k]:.3f}" for k in found)] for name, found in result["psro"].items()]
+    asked = [f"after {k} iterations" for k in next(iter(result["psro"].values()), {})]
+    return f"{table(('', *names), rows)}\n{table(('meta-solver of PSRO on Kuhn poker', *asked), psro)}{where(result)}"
+
+
+def regret_search(result: dict[str, Any]) -> str:
+    """What a search has found, on games held out, beside what is known."""
+    titles, rows = list(next(iter(result["known"].values()))), []
+    for name, row in result["known"].items():
+        rows.append([name, *(f"{row[game]:.2f}" for game in titles), ""])
+    for recipe, found in result["recipes"].items():
+        means = [sum(x[game] for x in found["digits"]) / len(found["digits"]) for game in titles]
+        rows.append([f"{recipe}, mean of {len(found['digits'])}", *(f"{x:.2f}" for x in means), ""])
+        for other, against in found["against"].items():
+            each = [f"{x[0]:+.2f} [{x[1]:+.2f}, {x[2]:+.2f}]" for x in (against[g]["difference"] for g in titles)]
+            rows.append([f"{recipe} to {other}", *each, f"{against['mean']['verdict']} (on the mean)"])
+    return table(("", *titles, "verdict"), rows) + where(result)
+
+
 PARTS: dict[str, Callable[[dict[str, Any]], str]] = {
     "step-spread": step,
     "step-full": step,
@@ -245,6 +269,8 @@ PARTS: dict[str, Callable[[dict[str, Any]], str]] = {
     "search": search,
     "search_faults": faults,
     "search_worlds": worlds,
+    "games": games,
+    "regret_search": regret_search,
 }
 
 
