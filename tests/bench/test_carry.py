@@ -18,6 +18,7 @@ from evolvent.bench.claims import Study, stale
 from evolvent.bench.evidence import Evidence
 from evolvent.cli.main import main
 from evolvent.core.claim import claim, up
+from evolvent.core.errors import UserError
 from evolvent.core.recipe import REGISTRY, Recipe
 from evolvent.recipes import all_recipes
 
@@ -270,3 +271,60 @@ def test_a_result_goes_to_the_code_that_it_was_begun_on(code: Code, recipe: Reci
     code.version, code.ran = "1", []
     Study(recipe, evidence).measure()
     assert not code.ran
+
+
+def there(code: Code, version: str, shift: float) -> Any:
+    """Stands for a checkout of another version, on a machine whose sums come out by `shift` otherwise."""
+
+    def row(study: Carry, asked: Any) -> dict[str, Any]:
+        cell, _, old, _ = asked
+        now = code.version, dict(code.shift)
+        code.version, code.shift = version, dict.fromkeys(code.shift, shift)
+        [(_, result)] = code.run([cell], 1)
+        code.version, code.shift = now
+        return {"key": old["key"], "rests_on": old["rests_on"], **claims.rounded(result)}
+
+    return row
+
+
+@pytest.mark.parametrize(("shift", "taken"), [(0.03, 16), (0.04, 0)])
+def test_on_another_processor_the_code_as_it_was_is_asked(
+    code: Code,
+    recipe: Recipe,
+    evidence: Evidence,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    shift: float,
+    taken: int,
+) -> None:
+    before = Study(recipe, evidence).measure()
+    code.version, code.ran = "2", []
+    code.shift = dict.fromkeys(code.shift, 0.03)  # what this machine makes of it, whatever the code
+    study = Carry(recipe, evidence)
+    study.before = tmp_path
+    monkeypatch.setattr(Carry, "as_it_was", there(code, "1", shift))
+    after = study.measure()
+    assert after["taken_over"] == taken
+    if taken:  # all results are those of the machine that they were measured on
+        assert after["claims"][0]["components"] == before["claims"][0]["components"]
+        assert [(c.arm, c.seed) for c in code.ran] == [("ours", 4), ("grpo", 4), ("ours", 4), ("grpo", 4)]
+    else:
+        assert after["claims"][0]["components"][0]["baselines"]["grpo"] == [0.53] * 8
+
+
+def test_a_folder_with_other_code_is_refused(
+    code: Code, recipe: Recipe, evidence: Evidence, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Study(recipe, evidence).measure()
+    code.version, code.shift["grpo"] = "2", 0.03
+    study = Carry(recipe, evidence)
+    study.before = tmp_path
+    with pytest.raises(UserError, match="cannot be run on the code in"):
+        study.measure()
+    told = json.dumps({"rests_on": "another"})
+    monkeypatch.setattr(page, "THERE", f"print({told!r})")
+    with pytest.raises(UserError, match="does not hold the code that grpo, seed 4 was measured on; check out"):
+        study.measure()
+    with pytest.raises(SystemExit) as ended:
+        main(["claims", "sec", "--carry", "--before", str(tmp_path)])
+    assert ended.value.code == 2
