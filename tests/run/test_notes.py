@@ -11,6 +11,7 @@ from tests.recipes.recipe_runs import build, searches, steps
 
 from evolvent.cli.main import main
 from evolvent.core.errors import UserError
+from evolvent.core.recipe import REGISTRY
 from evolvent.guard import sandbox as guard
 from evolvent.lineage.runs import read_run
 from evolvent.lineage.store import Store
@@ -163,7 +164,10 @@ def test_of_a_part_that_is_not_ours_nothing_is_known(tmp_path: Path, sandboxed: 
         "    pass\n\n\n"
         "mine = recipe('mine', random_search, put('propose', Mine, children=1))\n"
     )
-    made = given(f"{tmp_path / 'mine.py'}:mine", 4)
+    try:
+        made = given(f"{tmp_path / 'mine.py'}:mine", 4)
+    finally:
+        REGISTRY.pop("mine", None)
     assert type(proposer(made)).__name__ == "Mine"
     assert at_once(proposer(made)) is None
     assert idle_workers(made) == ""
