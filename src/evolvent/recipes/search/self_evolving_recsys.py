@@ -12,7 +12,7 @@ lesson by heart. With a model each candidate is asked for in a persona (optimise
 journal of everything. Proxy-only search: propose.slots=0 with keep.final=evolvent.search.launches:highest_proxy.
 """
 
-from evolvent.core.claim import claim, up
+from evolvent.core.claim import claim, down, up
 from evolvent.core.recipe import put, recipe, wrap
 from evolvent.recipes.search.random_search import random_search
 from evolvent.search.launches import OnProxy, TwoLoops
@@ -41,8 +41,8 @@ self_evolving_recsys = recipe(
     title="Self-Evolving Recommendation System: End-To-End Autonomous Model Optimization With LLM Agents",
     paper="arXiv 2602.10226",
     mechanism=claim(
-        "More candidates are launched of those that the proxy lets through to a test than of those that chance does.",
-        up("train.launched", 0.4, "by-chance"),
+        "Fewer tests are stopped by the guard-rail where the proxy has let candidates through than where chance has.",
+        down("train.guarded", 0.3, "by-chance"),
         arms={"by-chance": BY_CHANCE},
         **LIVE,
     ),
