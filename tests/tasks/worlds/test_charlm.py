@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 
@@ -16,8 +15,9 @@ from evolvent.core.errors import UserError
 from evolvent.tasks.evaluation import Evaluation
 from evolvent.tasks.program import ProgramTask
 from evolvent.tasks.registry import load_task
-from evolvent.tasks.worlds.charlm import COMPONENTS, SEED, bits, parts, text, world
+from evolvent.tasks.worlds.charlm import COMPONENTS, SEED, bits, parts, text
 
+TASK = "program:charlm"
 PROGRAM = (
     "import numpy as np\n\n\ndef train(text, rng):\n    return {}\n\n\ndef predict(weights, contexts):\n    return {}\n"
 )
@@ -26,13 +26,6 @@ BIGRAMS = PROGRAM.format(
     "weights[0][contexts[:, -1]]",
 ).replace("text[:-1]", "text[:-1].astype(int)")
 EVEN = "np.zeros((len(contexts), 96))"
-
-
-@pytest.fixture(scope="module")
-def task(sandboxed: str) -> Iterator[ProgramTask]:
-    made = ProgramTask(world())
-    with made.sandbox:
-        yield made
 
 
 def one(task: ProgramTask, program: str, name: str = "train-0") -> Evaluation:

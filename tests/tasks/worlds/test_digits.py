@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -17,6 +16,7 @@ from evolvent.tasks.registry import load_task
 from evolvent.tasks.worlds.digits import COMPONENTS, SEED, images, world
 from evolvent.tasks.worlds.recipe import parameters, right_share
 
+TASK = "program:digits"
 # the documented numbers of images of 0 to 9 in the UCI test set
 CLASSES = [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]
 TRAIN = "def train(images, labels, rng):\n    return {}\n\n\ndef predict(weights, images):\n    return {}\n"
@@ -36,13 +36,6 @@ def predict(weights, images):
     far = ((flat(images)[:, None] - weights[0][None]) ** 2).sum(-1)
     return weights[1][far.argmin(1)].astype(int)
 """
-
-
-@pytest.fixture(scope="module")
-def task(sandboxed: str) -> Iterator[ProgramTask]:
-    made = ProgramTask(world())
-    with made.sandbox:
-        yield made
 
 
 def one(task: ProgramTask, program: str, name: str = "train-0") -> Evaluation:

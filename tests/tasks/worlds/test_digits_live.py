@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 from tests.tasks.worlds.test_digits import NEAREST
@@ -15,12 +13,7 @@ from evolvent.tasks.registry import load_task
 from evolvent.tasks.worlds.digits import images
 from evolvent.tasks.worlds.digits_live import STEPS, moved, world
 
-
-@pytest.fixture(scope="module")
-def task(sandboxed: str) -> Iterator[ProgramTask]:
-    made = ProgramTask(world())
-    with made.sandbox:
-        yield made
+TASK = "program:digits-live"
 
 
 def test_images_are_moved_by_a_pixel() -> None:

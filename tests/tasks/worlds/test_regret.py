@@ -22,6 +22,7 @@ from evolvent.tasks.program import ProgramTask
 from evolvent.tasks.registry import load_task
 from evolvent.tasks.worlds.regret import COMPONENTS, GAMES, SEED, judge, world
 
+TASK = "program:regret:20"
 END = "\n# EVOLVE-BLOCK-END"
 VAD = """import numpy as np
 
@@ -65,14 +66,6 @@ def digits(names: tuple[str, ...], rules: Rules, iterations: int) -> dict[str, f
     """What the world should find."""
     worth = {n: exploitability(load(n), solve(load(n), rules, iterations)) for n in names}
     return {n: -math.log10(max(x, 0.01 / iterations)) for n, x in worth.items()}
-
-
-@pytest.fixture(scope="module")
-def task(sandboxed: str) -> Any:
-    made = load_task("program:regret:20")
-    assert isinstance(made, ProgramTask)
-    with made.sandbox:
-        yield made
 
 
 def test_games_are_held_out() -> None:

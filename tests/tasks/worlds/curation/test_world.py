@@ -16,14 +16,8 @@ from evolvent.tasks.worlds.curation.model import bits_per_byte
 from evolvent.tasks.worlds.curation.texts import CATEGORIES
 from evolvent.tasks.worlds.curation.world import TRAINED, raw, refused, trained, verdict
 
+TASK = "program:data-curation"
 AS_IT_IS = '    lines = text.split("\\n")\n    text = "\\n".join(lines)'
-
-
-@pytest.fixture(scope="module")
-def task(sandboxed: str) -> Any:
-    made = load("data-curation")
-    yield made
-    made.sandbox.close()
 
 
 def test_it_has_no_sizes() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,16 +14,9 @@ from evolvent.tasks.registry import load_task
 from evolvent.tasks.worlds.repair import world
 from evolvent.tasks.worlds.repair.units import units
 
+TASK = "program:repair:10"
 NAMES = ("clock-1", "wrap-1", "turned-1")
 KEEP = "\n\ndef improve(own, entry, log, components, shop):\n    return own, 'nothing'\n"
-
-
-@pytest.fixture(scope="module")
-def task(sandboxed: str) -> Iterator[ProgramTask]:
-    found = load_task("program:repair:10")
-    assert isinstance(found, ProgramTask)
-    yield found
-    found.sandbox.close()
 
 
 def value(task: ProgramTask, solve: str, names: tuple[str, ...] = NAMES) -> Any:

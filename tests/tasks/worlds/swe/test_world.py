@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,16 +19,9 @@ from evolvent.tasks.worlds.swe import world
 from evolvent.tasks.worlds.swe.bugs import Bug, bugs
 from evolvent.tasks.worlds.swe.sources import repositories
 
+TASK = "program:swe:12"
 KEEP = "\n\ndef improve(own, entry, log, components, shop):\n    return own, 'nothing'\n"
 NAMES = tuple(next(n for n, b in bugs().items() if b.repository.name == name) for name in ("boltons", "parse"))
-
-
-@pytest.fixture(scope="module")
-def task(sandboxed: str) -> Iterator[ProgramTask]:
-    found = load_task("program:swe:12")
-    assert isinstance(found, ProgramTask)
-    yield found
-    found.sandbox.close()
 
 
 def value(task: ProgramTask, solve: str, names: tuple[str, ...] = NAMES[:1]) -> Any:
