@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ GROUPS = [[1, 0, 0, 0], [1, 1, 1, 0], [0, 0, 0, 0], [1, 1, 1, 1], [1, 0, 1, 0]]
 RATES = [0.25, 0.75, 0.5]
 
 
-def judged(role: object, outcomes: list[list[int]] = GROUPS, drift: float = 0.0) -> Step:
+def judged(role: object, outcomes: Sequence[Sequence[float]] = GROUPS, drift: float = 0.0) -> Step:
     """A step with judged groups, log-probs as the policy has them now (or `drift` away)."""
     rows = make_rows(role, sum(map(len, outcomes)), drift=drift)  # type: ignore[arg-type]
     flat = [x for group in outcomes for x in group]
@@ -65,6 +65,7 @@ def test_rates_are_clamped() -> None:
 def test_without_a_signal_there_is_no_batch() -> None:
     role = make_role(learner(negative_aware))
     assert RatedCredit()(judged(role, [[1, 1], [0, 0]])) == []
+    assert RatedCredit()(judged(role, [[0.5, 0]])) == []  # nobody is right
 
 
 def reference_advantages(scale: bool) -> list[float]:

@@ -12,9 +12,9 @@ from evolvent.learn.forward import padded, token_logprobs
 from evolvent.run.assemble import Assembled
 
 
-def change(composition: str, count: int = 6) -> tuple[float, float]:
+def change(neg_weight: float, count: int = 6) -> tuple[float, float]:
     """How the mean log-prob of the first step's right and wrong answers has changed after some steps."""
-    made = build(composition, propose__n=8, learn__lr=1e-3, learn__minibatches=4)
+    made = build("nft", propose__n=8, learn__lr=1e-3, learn__minibatches=4, learn__surrogate__neg_weight=neg_weight)
     (first,) = steps(made.system, 1)
     rows = first.batches[0].rows
     before = np.array([t.logprob[t.mask].sum() for t in rows])
@@ -31,9 +31,9 @@ def logprobs(made: Assembled, rows: list[Trajectory]) -> np.ndarray:
         return token_logprobs(made.policy, tokens, mask, heat)[0].sum(1).numpy()
 
 
-def test_wrong_answers_are_pushed_away_and_rejection_only_pulls() -> None:
-    right, wrong = change("nft")
-    right_alone, wrong_alone = change("rft")
+def test_wrong_answers_are_pushed_away_and_right_ones_alone_only_pull() -> None:
+    right, wrong = change(1.0)
+    right_alone, wrong_alone = change(0.0)
     assert right > 0
     assert right_alone > 0
     assert wrong < wrong_alone
@@ -57,6 +57,13 @@ def test_the_weight_of_problems_is_an_axis() -> None:
     assert {w for _, w in sizes("equal")} == {1.0}
     assert all(w == pytest.approx(1 - r) for r, w in sizes("failures"))
     assert all(w == pytest.approx(((1 - r) / r) ** 0.5) for r, w in sizes("odds"))
+
+
+def test_rejection_weighs_every_problem_alike() -> None:
+    (s,) = steps(build("rft", propose__problems=20).system, 1)
+    batch = s.batches[0]
+    assert len(set(batch.columns["rate"].tolist())) > 1
+    assert {w for w in batch.weight.tolist() if w > 0} == {1.0}
 
 
 def test_dropping_the_negatives_or_the_surrogate_changes_what_is_learned() -> None:

@@ -13,7 +13,7 @@ from evolvent.core.errors import UserError
 from evolvent.core.records import Batch
 from evolvent.core.role import reads_outcome
 from evolvent.core.step import Step
-from evolvent.learn.credit import to_batch, with_signal
+from evolvent.learn.credit import to_batch
 from evolvent.learn.objective import PerToken, Tokens
 
 # --- weight of a problem, from its success rate r --------------------------------------------------------------------
@@ -58,15 +58,16 @@ class RatedCredit:
 
     def __call__(self, s: Step) -> list[Batch]:
         """One batch `fresh` of the groups with a signal."""
-        groups = with_signal(s.groups)
-        if not groups:
+        judged = [(g, np.array([t.outcome >= 1.0 for t in g.valid])) for g in s.groups]
+        judged = [(g, right) for g, right in judged if right.any() and not right.all()]
+        if not judged:
             return []
-        right = [np.array([t.outcome >= 1.0 for t in g.valid]) for g in groups]
-        rates = [float(np.clip(r.mean(), self.low, self.high)) for r in right]
+        rates = [float(np.clip(right.mean(), self.low, self.high)) for _, right in judged]
         weights = [
-            self.weight(rate) * np.where(r, 1.0, -rate / (1 - rate)) for r, rate in zip(right, rates, strict=True)
+            self.weight(rate) * np.where(right, 1.0, -rate / (1 - rate))
+            for rate, (_, right) in zip(rates, judged, strict=True)
         ]
-        batch = to_batch(groups, weights)
+        batch = to_batch([g for g, _ in judged], weights)
         batch.columns["rate"] = np.array(rates, np.float32)[batch.columns["group"]]
         return [batch]
 
