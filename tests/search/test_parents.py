@@ -172,7 +172,7 @@ def test_successes_and_failures_of_clades(
             own.append((1, 0) if better else (0, 1))
     for i in range(len(parents)):
         clade = below(i, parents)
-        assert found[i].tolist() == [sum(own[k][0] for k in clade), sum(own[k][1] for k in clade)]
+        assert found[i] == (sum(own[k][0] for k in clade), sum(own[k][1] for k in clade))
 
 
 def chance_to_lead(counts: list[tuple[int, int]]) -> list[float]:

@@ -58,7 +58,7 @@ class ExpandOrEvaluate:
         if expand:
             parent = self.parent(pool, rng)
             counts = clade_counts(archive.history)
-            shares = {c.uid: counts[c.uid][0] / max(1.0, counts[c.uid].sum()) for c in pool.members}
+            shares = {c.uid: counts[c.uid][0] / max(1.0, sum(counts[c.uid])) for c in pool.members}
             s.log("clade", shares[parent.uid])
             s.log("clade_rank", np.mean([share > shares[parent.uid] for share in shares.values()]))
             s.log("own", parent.value)

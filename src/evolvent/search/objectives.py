@@ -66,3 +66,17 @@ def dominates(points: Float[np.ndarray, "points metrics"]) -> Bool[np.ndarray, "
     """Whether the first is at least as good as the second in everything, and better in something."""
     a, b = points[:, None], points[None]
     return np.asarray((a >= b).all(-1) & (a > b).any(-1))
+
+
+def undominated(points: Float[np.ndarray, "points metrics"]) -> Bool[np.ndarray, " points"]:
+    """Whom no other point dominates; -inf is worse than any number.
+
+    Of the points that differ, in falling lexicographic order, the first that is left is dominated by none: whoever
+    dominates a point comes before it, and takes it away. So the time goes with the size of the front.
+    """
+    distinct, place = np.unique(points, axis=0, return_inverse=True)
+    free, left = np.zeros(len(distinct), bool), np.arange(len(distinct))[::-1]
+    while len(left):
+        free[left[0]] = True
+        left = left[1:][~(distinct[left[1:]] <= distinct[left[0]]).all(1)]
+    return free[place.reshape(-1)]

@@ -14,7 +14,7 @@ from jaxtyping import Float
 from evolvent.search.candidate import Candidate, ranked
 from evolvent.search.magnitude import moderate
 from evolvent.search.nsga2 import tournaments
-from evolvent.search.objectives import ACCURATE_AND_SMALL, objectives, views_by
+from evolvent.search.objectives import ACCURATE_AND_SMALL, objectives, undominated, views_by
 from evolvent.tasks.evaluation import INSTANCE
 
 
@@ -177,8 +177,10 @@ MOST = 1e4  # tau once the budget is used up
 
 def tempered(history: Sequence[Candidate], cool_down: float, budget: float) -> float:
     """HGM's tau: 1 without a cool-down, and the larger the less of the budget is left."""
+    if not cool_down:
+        return 1.0
     left = budget - spent(history)
-    return min((budget / left) ** cool_down, MOST) if left > 0 or not cool_down else MOST
+    return min((budget / left) ** cool_down, MOST) if left > 0 else MOST
 
 
 def spent(history: Sequence[Candidate]) -> float:
@@ -186,13 +188,14 @@ def spent(history: Sequence[Candidate]) -> float:
     return float(sum(sum(own_trials(c, None)) for c in history if c.parents))
 
 
-def clade_counts(history: Sequence[Candidate]) -> dict[int, Float[np.ndarray, " 2"]]:
+def clade_counts(history: Sequence[Candidate]) -> dict[int, tuple[float, float]]:
     """Successes and failures of everybody's clade, by uid. Parents come before their children."""
     known = {c.uid: c for c in history}
-    counts = {c.uid: np.array(own_trials(c, known.get(c.parents[0]) if c.parents else None)) for c in history}
+    counts = {c.uid: own_trials(c, known.get(c.parents[0]) if c.parents else None) for c in history}
     for c in reversed(history):
         if c.parents and c.parents[0] in counts:
-            counts[c.parents[0]] += counts[c.uid]
+            successes, failures = counts[c.parents[0]]
+            counts[c.parents[0]] = successes + counts[c.uid][0], failures + counts[c.uid][1]
     return counts
 
 
@@ -226,10 +229,8 @@ def pareto_weights(pool: Pool) -> Float[np.ndarray, " members"]:
     scores = instance_scores(pool)
     best = np.isfinite(scores) & (scores == scores.max(axis=0))
     front = np.flatnonzero(best.any(axis=1))  # who is nowhere best is not drawn, and need not be looked at
-    rivals = scores[front]
-    dominated = np.array([((rivals >= row).all(axis=1) & (rivals > row).any(axis=1)).any() for row in rivals])
     weights = np.zeros(len(scores))
-    weights[front] = np.where(dominated, 0, best[front].sum(axis=1))
+    weights[front] = np.where(undominated(scores[front]), best[front].sum(axis=1), 0)
     return weights
 
 
