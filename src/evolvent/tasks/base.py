@@ -154,7 +154,8 @@ def _score(task: Task, attempt: Attempt) -> Score | VerifierError:
 def distinct(
     task: Task, split: Split, count: int, seed: int = 0, categories: Sequence[str] | None = None
 ) -> list[Problem]:
-    """Up to `count` different problems of a split, spread evenly over the categories, in a fixed order.
+    """Up to `count` different problems of a split, in a fixed order. The categories take turns; where problems are drawn,
+    one whose draws repeat loses its turn to the next one, so a category with few problems has fewer here.
 
     Fewer come back when the task runs out: all that it lists, or what it drew before 50 repeats in a row.
     """
