@@ -154,9 +154,9 @@ def _score(task: Task, attempt: Attempt) -> Score | VerifierError:
 def distinct(
     task: Task, split: Split, count: int, seed: int = 0, categories: Sequence[str] | None = None
 ) -> list[Problem]:
-    """Up to `count` different problems of a split, in a fixed order. The categories take turns; where problems are drawn,
-    one whose draws repeat loses its turn to the next one, so a category with few problems has fewer here.
+    """Up to `count` different problems of a split, in a fixed order, the categories in turn.
 
+    Where problems are drawn, a category whose draws repeat loses its turn, so one with few problems has fewer here.
     Fewer come back when the task runs out: all that it lists, or what it drew before 50 repeats in a row.
     """
     wanted = list(categories or task.categories)
