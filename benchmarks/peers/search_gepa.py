@@ -1,27 +1,29 @@
-"""One search of GEPA in the present folder. usage: fault_gepa.py PORT ITERATIONS SECONDS
+"""One search of GEPA in the present folder. usage: search_gepa.py PORT ITERATIONS SECONDS
 
 The candidate is a text; the same faults are in its adapter's `evaluate`, where users of GEPA put their evaluator.
 """
 
+import http.client
 import json
 import re
 import sys
-import urllib.request
 
 import faulty
 from gepa import optimize
 from gepa.core.adapter import EvaluationBatch, GEPAAdapter
 
-PORT, ITERATIONS = sys.argv[1], int(sys.argv[2])
+MODEL, ITERATIONS = http.client.HTTPConnection("127.0.0.1", int(sys.argv[1])), int(sys.argv[2])
+ANSWERS = [0]  # how many the model had given by then, to an earlier process, too
 
 
 def asked(prompt: object) -> str:
     """The scripted model's answer."""
     messages = prompt if isinstance(prompt, list) else [{"role": "user", "content": prompt}]
     body = json.dumps({"model": "stub", "messages": messages}).encode()
-    address = f"http://127.0.0.1:{PORT}/v1/chat/completions"
-    request = urllib.request.Request(address, body, {"Content-Type": "application/json"})
-    return json.load(urllib.request.urlopen(request))["choices"][0]["message"]["content"]
+    MODEL.request("POST", "/v1/chat/completions", body, {"Content-Type": "application/json"})
+    reply = json.load(MODEL.getresponse())
+    ANSWERS.append(int(reply["id"]) + 1)
+    return reply["choices"][0]["message"]["content"]
 
 
 class Adapter(GEPAAdapter):
@@ -48,7 +50,7 @@ class Adapter(GEPAAdapter):
 
 def enough(state: object) -> bool:
     """Whether so many variants have been asked for."""
-    return json.load(urllib.request.urlopen(f"http://127.0.0.1:{PORT}/stats"))["n"] >= ITERATIONS
+    return ANSWERS[-1] >= ITERATIONS
 
 
 optimize({"p": "seed instruction"}, [1, 2], [3, 4], adapter=Adapter(), reflection_lm=asked, stop_callbacks=enough,

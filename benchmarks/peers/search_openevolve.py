@@ -1,4 +1,4 @@
-"""One search of OpenEvolve in the present folder. usage: fault_openevolve.py PORT ITERATIONS SECONDS"""
+"""One search of OpenEvolve in the present folder. usage: search_openevolve.py PORT ITERATIONS SECONDS"""
 
 import glob
 import os

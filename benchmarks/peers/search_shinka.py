@@ -1,4 +1,4 @@
-"""One search of ShinkaEvolve in the present folder. usage: fault_shinka.py PORT ITERATIONS SECONDS"""
+"""One search of ShinkaEvolve in the present folder. usage: search_shinka.py PORT ITERATIONS SECONDS"""
 
 import os
 import sys
@@ -19,6 +19,7 @@ if __name__ == "__main__":
     )  # fmt: skip
     job = LocalJobConfig(eval_program_path="shinka_evaluate.py", time=f"00:{seconds // 60:02d}:{seconds % 60:02d}")
     database = DatabaseConfig(db_path="evolution.sqlite", num_islands=1)
-    ShinkaEvolveRunner(
-        evo_config=evolution, job_config=job, db_config=database, max_evaluation_jobs=1, max_proposal_jobs=1
-    ).run()
+    ShinkaEvolveRunner(  # as quiet as ours: its log is a good part of its time
+        evo_config=evolution, job_config=job, db_config=database, max_evaluation_jobs=1, max_proposal_jobs=1,
+        verbose=False,
+    ).run()  # fmt: skip
