@@ -9,22 +9,20 @@ of an iteration's time is overhead. Histories of the last part are made up: vari
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import psutil
 from measure import command, environment, spread, write
 from processor import seconds_of
+from script import scripted
+from searches import PROGRAM as SMALL
 
 from evolvent.lineage.store import Store
 from evolvent.run.assemble import Assembled, assemble
@@ -38,7 +36,6 @@ from evolvent.tasks.worlds.circle_packing import world
 PARTS = ("overhead", "start", "workers", "flat")
 STAGES = ("propose", "rollout", "judge", "keep")
 WARM_UP = 2  # steps that do not count
-SMALL = "# EVOLVE-BLOCK-START\nX = 1.0\n# EVOLVE-BLOCK-END\ndef run():\n    return X\n"
 EVALUATOR = """
 import importlib.util, time
 
@@ -54,51 +51,6 @@ COUNT = "sum(i * i for i in range({}))"
 Search = tuple[str, str, str, dict[str, Any]]  # recipe, program, model, settings
 # where the programs of a made-up history differ
 NUMBERS = {"(i % side + 0.5) / side": "(i % side + 0.5 + {}e-9) / side", "X = 1.0": "X = {}e-9"}
-
-
-class Answers(BaseHTTPRequestHandler):
-    """A model that answers at once, with a diff of the small program."""
-
-    protocol_version, wbufsize, disable_nagle_algorithm = "HTTP/1.1", 1 << 16, True
-    asked = 0
-
-    def log_message(self, *_: object) -> None:
-        """Nothing."""
-
-    def do_GET(self) -> None:
-        """The list of models."""
-        self.say({"object": "list", "data": [{"id": "script", "object": "model"}]})
-
-    def do_POST(self) -> None:
-        """The next diff: the number of the parent, which the prompt shows, and another one in its place."""
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        prompt = "\n".join(str(m["content"]) for m in asked["messages"])
-        shown = [line for line in prompt.splitlines() if line.startswith("X = ")]
-        Answers.asked += 1
-        text = f"<<<<<<< SEARCH\n{shown[0]}\n=======\nX = {1 + Answers.asked / 1000}\n>>>>>>> REPLACE\n"
-        choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}
-        usage = {"prompt_tokens": len(prompt) // 4, "completion_tokens": 30, "total_tokens": len(prompt) // 4 + 30}
-        self.say({"id": "a", "object": "chat.completion", "model": "script", "choices": [choice], "usage": usage})
-
-    def say(self, data: object) -> None:
-        """A reply."""
-        body = json.dumps(data).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-
-@contextmanager
-def scripted() -> Iterator[str]:
-    """The model's address."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/v1#script"
-    finally:
-        server.shutdown()
 
 
 def files(folder: Path, program: str, work: str = NOTHING) -> str:
@@ -209,11 +161,11 @@ def loops(seconds: float) -> int:
     return int(n * seconds / (time.perf_counter() - begun))
 
 
-def searches(seed: str, model: str) -> dict[str, Search]:
-    """What is measured, by label."""
+def searches(seed: str, address: str) -> dict[str, Search]:
+    """What is measured, by label; with the scripted model's address."""
     diffs = {"rollout.write.kinds": {"diff": 1.0, "rewrite": 0.0, "cross": 0.0}}
     return {
-        "a model's diffs, program of 0.1 kB": ("hill-climbing", SMALL, model, diffs),
+        "a model's diffs, program of 0.1 kB": ("hill-climbing", SMALL, f"{address}#stub", diffs),
         "rules, program of 2.5 kB": ("random-search", seed, "none", {}),
     }
 
@@ -234,7 +186,7 @@ def main() -> None:
     if "overhead" in parts:
         rows = {}
         with scripted() as model:
-            for label, search in searches(seed, model).items():
+            for label, search in searches(seed, model.address).items():
                 for children in (8, 1):
                     steps = args.steps if children > 1 else 3 * args.steps
                     row = rows[f"{label}, {children} a step"] = overhead(search, children, steps)
@@ -248,7 +200,7 @@ def main() -> None:
     if "workers" in parts:
         found["workers"] = {}
         with scripted() as model:
-            for writer, search in searches(seed, model).items():
+            for writer, search in searches(seed, model.address).items():
                 for doing, work in (("waiting", WAIT), ("counting", COUNT.format(loops(0.25)))):
                     made = [[with_workers(search, work, n) for n in (1, 2)] for _ in range(args.pairs)]
                     row = found["workers"][f"{writer}, evaluators that are {doing}"] = {
@@ -259,7 +211,7 @@ def main() -> None:
     if "flat" in parts:
         rows = {}
         with scripted() as model:
-            for label, search in searches(seed, model).items():
+            for label, search in searches(seed, model.address).items():
                 for history in map(int, args.histories.split(",")):
                     long = f"{label}, {history:,} candidates before it"
                     row = rows[long] = overhead(search, 8, args.steps, history)
