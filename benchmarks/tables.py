@@ -190,6 +190,27 @@ def search(result: dict[str, Any]) -> str:
     )
 
 
+def search_peers(result: dict[str, Any]) -> str:
+    """An iteration of each search."""
+    w = result["workload"]
+    rows = [
+        [
+            f"{name} {result['versions'].get(name, '')}".strip(), within(row["milliseconds"], 1),
+            f"{row['longest']['median']:.0f}", f"{row['processor']['median']:.0f}", f"{row['start']['median']:.1f}",
+            row["isolation"],
+        ]
+        for name, row in result["rows"].items()
+    ]  # fmt: skip
+    titles = ("", "ms an iteration", "the longest", "processor ms", "first request, s", "isolation")
+    model = max(row["model"]["median"] for row in result["rows"].values())
+    return (
+        table(titles, rows)
+        + f"\nMedians (and range) over {w['rounds']} rounds of the means of searches of {w['iterations']} iterations, "
+        + f"the first {w['warm_up']} left out; without the model's time, which is {model:.1f} ms at most.\n"
+        + where(result)
+    )
+
+
 def verdicts(found: dict[str, Any]) -> str:
     """u+ or u- for an arm that beats uniform parents or loses to them, s+ or s- for independent sampling."""
     signs = {"beats": "+", "loses": "-"}
@@ -267,6 +288,7 @@ PARTS: dict[str, Callable[[dict[str, Any]], str]] = {
     "startup": startup,
     "parent-rules": parent_rules,
     "search": search,
+    "search_peers": search_peers,
     "search_faults": faults,
     "search_worlds": worlds,
     "games": games,
