@@ -83,7 +83,7 @@ def row(name: str, python: str, fault: str, seconds: int, patience: int) -> dict
                         for left in marked(mark):
                             left.kill()
                     time.sleep(0.05)
-                code = process.poll() if process.poll() is not None else "did not end"
+                code = "did not end" if process.returncode is None else process.returncode
             if fault != "kill -9":
                 time.sleep(3)
                 orphans = len([p for p in marked(mark) if p.pid != process.pid])
@@ -111,7 +111,8 @@ def main() -> None:
     parser.add_argument("--dry", action="store_true", help="print only")
     args = parser.parse_args()
     programs = pythons(args)
-    where, found = environment(1), {}
+    where = environment(1)
+    found: dict[str, dict[str, Any]] = {}
     for fault in args.faults.split(","):
         found[fault] = {}
         for name, python in programs.items():
