@@ -80,6 +80,9 @@ def main() -> None:
     args = parser.parse_args()
     programs = pythons(args)
     where = environment(1)
+    with Sandbox() as sandbox:
+        isolation = ISOLATION | {"ours": sandbox.describe()}
+    print(f"ours in {isolation['ours']}", flush=True)
     runs: dict[str, list[dict[str, float]]] = {name: [] for name in programs}
     for number in range(args.rounds):
         for name, python in programs.items():
@@ -87,8 +90,6 @@ def main() -> None:
             runs[name].append(run)
             line = ", ".join(f"{what} {value:.2f}" for what, value in run.items())
             print(f"round {number + 1}, {name}: {line}", flush=True)
-    with Sandbox() as sandbox:
-        isolation = ISOLATION | {"ours": sandbox.describe()}
     rows: dict[str, Any] = {
         name: {"isolation": isolation[name]} | {what: spread([run[what] for run in found]) for what in found[0]}
         for name, found in runs.items()
