@@ -11,6 +11,7 @@ WORLDS = {  # name -> `world(size)`; sizes to try
     "overlap": ("evolvent.tasks.worlds.overlap:world", "200, 51"),
     "landscape": ("evolvent.tasks.worlds.landscape:world", "kind=nk,k=2"),  # simulated
     "regret": ("evolvent.tasks.worlds.regret:world", "100, 1000"),
+    "meta-solver": ("evolvent.tasks.worlds.meta_solver:world", "20, 30"),
     "digits": ("evolvent.tasks.worlds.digits:world", ""),
     "digits-live": ("evolvent.tasks.worlds.digits_live:world", ""),
     "charlm": ("evolvent.tasks.worlds.charlm:world", ""),
