@@ -122,17 +122,22 @@ def test_a_program_that_takes_the_place_of_the_run_gains_nothing(task: ProgramTa
 
 
 @pytest.mark.parametrize(
-    "line",
+    ("line", "told"),
     [
-        "import evolvent.games.regret as R; R.solve = lambda game, rules, n, old=R.solve: old(game, rules, 40 * n)",
-        "import sys; sys.modules['run'].solve = None",
-        "from collections import _sys; _sys.modules['run'].solve = None",
+        (
+            "import evolvent.games.regret as R; R.solve = lambda game, rules, n, old=R.solve: old(game, rules, 40 * n)",
+            "it imports evolvent.games.regret",
+        ),
+        ("import sys; sys.modules['run'].solve = None", "it imports sys"),
+        ("from collections import _sys; _sys.modules['run'].solve = None", "it uses _sys"),
+        ("import numpy as np; np.einsum = None", "it assigns to .einsum"),
+        ("import numpy as np\nfor np.einsum in [sum]: pass", "it assigns to .einsum"),
     ],
 )
-def test_a_program_that_reaches_for_the_loop_is_not_run(task: ProgramTask, line: str) -> None:
+def test_a_program_that_reaches_for_the_loop_is_not_run(task: ProgramTask, line: str, told: str) -> None:
     found = task.evaluate([f"{line}\n{SEED}"], [("kuhn",)])[0]
     assert (found.value, found.status) == (None, "refused")
-    assert found.feedback.startswith("line 1: it imports ") or "it uses _sys" in found.feedback
+    assert told in found.feedback
 
 
 def test_what_is_solved_is_solved() -> None:

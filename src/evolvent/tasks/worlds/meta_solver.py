@@ -17,7 +17,6 @@ player and iteration, from the uniform policy on. What would let it look into th
 
 from __future__ import annotations
 
-import ast
 import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -34,7 +33,7 @@ from evolvent.guard.sandbox import Call, Limits
 from evolvent.tasks.base import Split
 from evolvent.tasks.evaluation import Evaluation, invalid, over_instances
 from evolvent.tasks.program import PROGRAM, World
-from evolvent.tasks.worlds.plain import refusal
+from evolvent.tasks.worlds.plain import patches, refusal
 from evolvent.tasks.worlds.regret import SOLVED, data
 from evolvent.tasks.worlds.sized import read_size
 
@@ -44,7 +43,6 @@ GAMES: Mapping[Split, tuple[str, ...]] = {
     "test": ("leduc", "goofspiel-5", "liars-dice-5"),
 }
 TRAIN, EVAL = "train_meta_strategy", "eval_meta_strategy"
-PATCHING = frozenset({"functools", "distutils"})  # they set attributes by texts, and run files
 
 GOAL = """Improve the two meta-strategy solvers of policy-space response oracles (PSRO): after {n} iterations the last
 mixtures of policies should have an exploitability as small as possible, in games that differ in size, number of players
@@ -180,20 +178,6 @@ def beside() -> dict[str, str]:
     empty = ("evolvent/__init__.py", "evolvent/games/__init__.py")
     types = {"evolvent/games/meta.py": "MetaSolver = Mixtures = object\n"}
     return {**dict.fromkeys(empty, ""), **types, **{n: p.read_text() for n, p in made.items()}, "run.py": RUN}
-
-
-def patches(source: str) -> str:
-    """Where a program could change what the loop computes with, as `np.einsum = mine` does; empty if nowhere."""
-    for node in ast.walk(ast.parse(source)):
-        names = [a.name for a in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
-        names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-        if isinstance(node, ast.Attribute):
-            names = [node.attr]
-            if not isinstance(node.ctx, ast.Load):
-                return f"line {node.lineno}: it assigns to .{node.attr}; keep what lasts in memory"
-        if found := PATCHING & {part for name in names for part in name.split(".")}:
-            return f"line {getattr(node, 'lineno', 1)}: it uses {min(found)}; a program here may compute with NumPy"
-    return ""
 
 
 def call(text: str, names: Sequence[str], iterations: int) -> Call:

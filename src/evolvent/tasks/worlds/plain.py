@@ -1,7 +1,7 @@
 """Whether a program only computes: it imports NumPy and little else, opens nothing, and looks behind no object.
 
-For worlds whose data a program could find on the machine, or carry past the place where it is to be forgotten. It is
-read before it runs; the sandbox is around it all the same.
+For worlds whose data a program could find on the machine, or carry past the place where it is to be forgotten, or whose
+loop runs beside it. It is read before it runs; the sandbox is around it all the same.
 """
 
 from __future__ import annotations
@@ -14,12 +14,25 @@ NAMES = frozenset(
 ) | {"locals", "dir", "memoryview", "help", "attrgetter", "methodcaller"}
 ATTRIBUTES = frozenset(  # of NumPy: what reads or writes files, or leads to modules that do
     {"load", "loads", "loadtxt", "genfromtxt", "fromfile", "fromregex", "memmap", "open_memmap", "DataSource", "tofile"}
-) | {"save", "savez", "savez_compressed", "savetxt", "dump", "dumps", "ctypeslib", "ctypes", "f2py", "lib", "testing"}
+) | {
+    "save",
+    "savez",
+    "savez_compressed",
+    "savetxt",
+    "dump",
+    "dumps",
+    "ctypeslib",
+    "ctypes",
+    "f2py",
+    "lib",
+    "testing",
+    "distutils",
+}
 BEHIND = frozenset(  # what NumPy's own modules have imported, and attributes by texts, which nobody has read
     {"abc", "ast", "bltns", "builtins", "copyreg", "dis", "enum", "genericpath", "importlib", "inspect", "io", "os"}
 ) | {
     "linecache", "numbers", "posixpath", "re", "stat", "sys", "textwrap", "token", "tokenize", "types", "warnings",
-    "attrgetter", "methodcaller",
+    "attrgetter", "methodcaller", "update_wrapper", "wraps",
 }  # fmt: skip
 FRAMES = frozenset({"gi_frame", "cr_frame", "ag_frame", "tb_frame", "f_globals", "f_locals", "f_back", "f_builtins"})
 
@@ -30,6 +43,14 @@ def refusal(source: str) -> str:
         found = _wrong(node)
         if found:
             return f"line {getattr(node, 'lineno', 1)}: {found}"
+    return ""
+
+
+def patches(source: str) -> str:
+    """Where a program could change what a loop beside it computes with, as `np.einsum = f` does; empty if nowhere."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+            return f"line {node.lineno}: it assigns to .{node.attr}; keep what lasts in memory"
     return ""
 
 

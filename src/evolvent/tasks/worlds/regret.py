@@ -28,7 +28,7 @@ from evolvent.guard.sandbox import Call, Limits
 from evolvent.tasks.base import Split
 from evolvent.tasks.evaluation import Evaluation, invalid, over_instances
 from evolvent.tasks.program import PROGRAM, World
-from evolvent.tasks.worlds.plain import refusal
+from evolvent.tasks.worlds.plain import patches, refusal
 from evolvent.tasks.worlds.sized import read_size
 
 GAMES: Mapping[Split, tuple[str, ...]] = {
@@ -46,7 +46,8 @@ arrays of [information sets, actions]; where an information set has no such acti
 counterfactual regrets of the current policy; regret: what accumulate_regret gave last; total: what accumulate_policy
 gave last; reach: [information sets, 1], the player's own probability of getting there; memory: a dict of each function
 and player, empty at first, that stays. They return an array like their first argument. The next policy is in proportion
-to the positive weights, the average policy to what is positive of total."""
+to the positive weights, the average policy to what is positive of total. A program may compute with NumPy, and assign
+to no attributes."""
 
 SEED = '''"""The rules of a variant of counterfactual regret minimisation."""
 
@@ -134,7 +135,7 @@ def data(name: str) -> list[dict[str, Any]]:
 
 def call(text: str, names: Sequence[str], iterations: int) -> Call:
     """The run of a program's rules on some games."""
-    if reason := refusal(text):
+    if reason := refusal(text) or patches(text):
         return Call(beside(), "run", "refused", (reason,), seed=0)
     return Call({**beside(), PROGRAM: text}, "run", "run", ({n: data(n) for n in names}, iterations), seed=0)
 
