@@ -6,8 +6,8 @@
 arXiv 2602.16928, sections 3.1 and 3.4: the search behind the algorithms VAD-CFR and SHOR-PSRO, AlphaEvolve's with
 several objectives. Its own rule for "in favour of high f" is not published; here it is the power law of ShinkaEvolve.
 The edit is a model's, or with `--model none` that of an operator on syntax trees. Made for the worlds `program:regret`
-and `program:meta-solver`; for any other one the instances take the place of the games. What the paper's search found is in `evolvent.games.vad`
-and `evolvent.games.shor`.
+and `program:meta-solver`; for any other one the instances take the place of the games. What the paper's search found is
+in `evolvent.games.vad` and `evolvent.games.shor`.
 """
 
 import numpy as np
