@@ -60,7 +60,7 @@ class ExpandOrEvaluate:
             counts = clade_counts(archive.history)
             shares = {c.uid: counts[c.uid][0] / max(1.0, sum(counts[c.uid])) for c in pool.members}
             s.log("clade", shares[parent.uid])
-            s.log("clade_rank", np.mean([share > shares[parent.uid] for share in shares.values()]))
+            s.log("clade_rank", float(np.mean([share > shares[parent.uid] for share in shares.values()])))
             s.log("own", parent.value)
             yield [Request(problem, 1, uses=(str(parent.uid),))]
             return

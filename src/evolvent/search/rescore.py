@@ -58,8 +58,8 @@ def believe(role: Role, history: Iterable[Candidate], top: int = TOP, repeats: i
     if not best:
         return None
     before = task.cpu_seconds + time.process_time()
-    found = rescore(task, best, repeats)
-    with role.ledger.account("evidence"):
+    with role.ledger.account("evidence"):  # a model may answer while it is evaluated
+        found = rescore(task, best, repeats)
         seconds = task.cpu_seconds + time.process_time() - before
         role.ledger.charge(verifier_calls=found["evaluations"], verifier_seconds=seconds)
     return found

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from evolvent.core.errors import VerifierError
 from evolvent.core.records import Group, Request
 from evolvent.core.role import Role
 from evolvent.core.step import Step
@@ -44,8 +45,8 @@ class WriteAgents(Write):
         return super().__call__(requests, s)
 
     def queries(self, asked: Sequence[tuple[str, str, str]]) -> list[Written]:
-        """A query for each question, report and instructions; a request that failed has none, as has an answer without
-        a block of SQL."""
+        """A query for each question, report and instructions; an answer without a block of SQL has none.
+        `VerifierError` where a request failed."""
         assert self.role is not None
         s = self.step or Step(0, self.role, [self.role.policy_actor()])
         self.asked += 1
@@ -56,7 +57,6 @@ class WriteAgents(Write):
         for t in ask(texts, problem, s, f"sql-{s.round}-{self.asked}", self.answer):
             blocks = BLOCK.findall(t.completion)
             if t.error is not None:
-                found.append((None, f"the model did not answer: {t.error}"))
-            else:
-                found.append((blocks[-1].strip(), "") if blocks else (None, "the answer has no block of SQL"))
+                raise VerifierError(f"the model did not answer: {t.error}")
+            found.append((blocks[-1].strip(), "") if blocks else (None, "the answer has no block of SQL"))
         return found

@@ -95,10 +95,10 @@ class ModelWorker:
     def __init__(self, roles: Mapping[str, Role], s: Step, label: str) -> None:
         self.roles, self.s, self.label, self.count = roles, s, label, 0
 
-    def __call__(self, jobs: Sequence[Work]) -> list[Done | None]:
+    def __call__(self, jobs: Sequence[Work]) -> list[Done | str]:
         """One batch of turns."""
         self.count += 1
-        found: list[Done | None] = [None] * len(jobs)
+        found: list[Done | str] = ["it has no backbone"] * len(jobs)
         for backbone in BACKBONES:
             mine = [i for i, job in enumerate(jobs) if job.node.backbone == backbone]
             if not mine:
@@ -109,8 +109,7 @@ class ModelWorker:
             requests = [Request(problem_of(jobs[i]), 1) for i in mine]
             made = answers(requests, self.s, f"{self.label}-{self.count}-{backbone}", role=asked)
             for i, t in zip(mine, made, strict=True):
-                if t.error is None:
-                    found[i] = Done(t.completion.strip(), list(t.info.get("used", [])))
+                found[i] = t.error or Done(t.completion.strip(), list(t.info.get("used", [])))
         return found
 
 

@@ -155,7 +155,7 @@ def test_a_world_counts_answers_and_costs() -> None:
 
 def test_a_node_that_fails_is_no_wrong_answer() -> None:
     task = load_task("program:workflow:questions=1")
-    task.worker = lambda jobs: [None for _ in jobs]  # type: ignore[attr-defined]
+    task.worker = lambda jobs: ["gone" for _ in jobs]  # type: ignore[attr-defined]
     [found] = task.evaluate([PARALLEL.text()])  # type: ignore[attr-defined]
     assert found.status == "lost"
 

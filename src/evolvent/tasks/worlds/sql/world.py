@@ -19,7 +19,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
-from evolvent.core.errors import UserError
+from evolvent.core.errors import UserError, VerifierError
 from evolvent.guard.sandbox import Call, Limits
 from evolvent.tasks.base import Split
 from evolvent.tasks.evaluation import Evaluation, invalid, over_instances
@@ -136,7 +136,10 @@ class Sql(ProgramTask):
             (question_of(name).text, self.reports[programs[i], where(name)]["report"], instructions(programs[i]))
             for i, name in wanted
         ]
-        queries = dict(zip(wanted, self.writer(told) if told else [], strict=True))
+        try:
+            queries = dict(zip(wanted, self.writer(told) if told else [], strict=True))
+        except VerifierError as reason:  # nobody knows what these agents are worth
+            return [verdict or invalid(str(reason), "lost") for verdict in found]
         for i, value in zip(rest, self._answered(rest, asked, queries), strict=True):
             found[i] = invalid(value, "lost") if isinstance(value, str) else judge(value, asked[i])
         return [verdict for verdict in found if verdict is not None]

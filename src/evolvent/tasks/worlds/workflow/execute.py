@@ -12,7 +12,7 @@ from evolvent.tasks.worlds.workflow.questions import Question
 from evolvent.tasks.worlds.workflow.scripted import Done, Work, work
 from evolvent.tasks.worlds.workflow.team import Team
 
-Worker = Callable[[Sequence[Work]], list[Done | None]]  # None: it failed, and that is nobody's fault
+Worker = Callable[[Sequence[Work]], Sequence[Done | str]]  # a text: why it failed, which is nobody's fault
 ANSWER = re.compile(r"answer:\s*`?(-?\d+(?:\.\d+)?)(?![\d.]*\d)", re.IGNORECASE)
 
 
@@ -29,21 +29,21 @@ class NodeRun:
 @dataclass
 class Trace:
     """One question answered by one team: the nodes in the order in which they ran, the answer, whether it is right,
-    and the cost. `lost` says that a node failed for reasons that are not the team's."""
+    and the cost. `lost` says why a node failed, where that is not the team's fault."""
 
     question: Question
     runs: list[NodeRun]
     answer: str = ""
     right: bool = False
     cost: float = 0.0
-    lost: bool = False
+    lost: str = ""
 
     def of(self, name: str) -> NodeRun:
         """A node's part."""
         return next(run for run in self.runs if run.name == name)
 
 
-def scripted(jobs: Sequence[Work]) -> list[Done | None]:
+def scripted(jobs: Sequence[Work]) -> list[Done]:
     """The scripted worker."""
     return [work(job) for job in jobs]
 
@@ -68,8 +68,8 @@ def execute(jobs: Sequence[tuple[Team, Question]], worker: Worker = scripted) ->
                 places.append(i)
                 batch.append(Work(team[name], question, "\n".join(parts)))
         for i, job, done in zip(places, batch, worker(batch), strict=True):
-            if done is None:
-                traces[i].lost = True
+            if isinstance(done, str):
+                traces[i].lost = done
                 continue
             outputs[i][job.node.name] = done.text
             traces[i].runs.append(NodeRun(job.node.name, job.text, job.node.prompt, done))

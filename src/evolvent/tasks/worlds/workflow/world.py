@@ -102,8 +102,8 @@ class Workflow(ProgramTask):
 
     def verdict(self, team: Team, traces: Sequence[Trace]) -> Evaluation:
         """On the traces of one team."""
-        if any(t.lost for t in traces):
-            return invalid("a node could not be carried out", "lost")
+        if lost := [t.lost for t in traces if t.lost]:
+            return invalid(f"a node could not be carried out: {lost[0]}", "lost")
         if not traces:
             return invalid("there is no question")
         values = {t.question.name: float(t.right) - self.settings.beta * t.cost for t in traces}
