@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from safetensors.torch import load_file, save_file
 from tests.toys import random_policy
 
 from evolvent.cli.main import COMMANDS, main
@@ -114,6 +115,11 @@ def test_models(model: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> 
     (here / "broken").mkdir()
     for path in model.iterdir():
         (here / "broken" / path.name).write_bytes(path.read_bytes())
+    weights = load_file(here / "broken/model.safetensors")
+    name = next(iter(weights))
+    weights[name].view(-1)[0] = float("nan")
+    save_file(weights, here / "broken/model.safetensors", {"format": "pt"})
+    assert f"weights of {name} are infinite or no numbers" in said("broken")
     (here / "broken/model.safetensors").write_bytes(b"nonsense")
     assert "model.safetensors" in said("broken")
     (here / "broken/config.json").write_text("{")
@@ -183,7 +189,13 @@ def test_config_files(text: str, said: str, model: Path, here: Path, capsys: pyt
         (["pretrain", "out", "--shape", "huge"], "unknown shape `huge`"),
         (["pretrain", "out", "--shape", "99x64"], "layers go from 1 to 16"),
         (["completion", "dosh"], "dosh"),
+        (["completion"], "Missing argument .* Choose from: bash, zsh, fish"),
         (["serve", "last"], "last"),
+        (["serve", "tiny", "--port", "99999"], "'--port': 99999 is not in the range"),
+        (
+            ["runs", "--store", "postgresql://host/db?user=me&password=hunter22x"],
+            "no password in the address .*PGPASSWORD",
+        ),
         (["try", "last"], "last"),
     ],
 )

@@ -89,6 +89,20 @@ def test_a_dry_run_says_what_measuring_takes(here: Path, capsys: pytest.CaptureF
     assert list(here.iterdir()) == []
 
 
+def test_a_file_of_options_may_say_no(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "run.toml").write_text("no-final = true\ndry-run = true\n")
+    args = "run", "grpo", "--task", "arith:1x1", "--model", small_model(), "--budget", "3 steps", "--config", "run.toml"
+    assert "start and end" not in call(capsys, *args)
+    (here / "run.toml").write_text("no-final = false\ndry-run = true\n")
+    assert "start and end" in call(capsys, *args)
+
+
+def test_a_dry_run_of_what_samples_nothing_knows_no_pace(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    args = "run", "sft", "--task", "arith:1x1", "--model", small_model(), "--budget", "3 steps", "--dry-run"
+    assert "how long is not known, as no step samples" in call(capsys, *args)
+    assert data(capsys, *args)["measuring"] is None
+
+
 def test_a_dry_run_measures_no_more_problems_than_a_file_has(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [json.dumps({"prompt": f"{i}+1=", "answer": str(i + 1)}) for i in range(10)]  # 2 to test, 1 for the gate
     (here / "rows.jsonl").write_text("\n".join(rows))

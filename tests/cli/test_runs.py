@@ -88,6 +88,8 @@ def test_rollback_and_undo(store: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert f"it was version {head}" in said
     assert f"Undo: evolvent rollback run {head}" in said
     assert "export, try, serve and `evolvent resume run` start there" in said
+    (row,) = (r for r in data(capsys, "runs", "--store", store) if r["run"] == "run")
+    assert (row["head"], row["gate_accuracy"]) == (0, None)  # the start was not measured by the gate
     assert view_of(store, "run").head == 0
     text = call(capsys, "lineage", "run", "--store", store)
     assert "* version 0," in text
@@ -122,6 +124,7 @@ def test_export_and_use_what_was_exported(tmp_path: Path, capsys: pytest.Capture
     said = call(capsys, "export", "run", tmp_path / "model", *where)
     assert f"Wrote the model of run, version {view_of(store_with_runs(), 'run').head}" in said
     assert "nothing is overwritten" in call(capsys, "export", "run", tmp_path / "model", *where, code=2)
+    assert "name another place" in call(capsys, "export", "run", "/proc/nowhere", *where, code=2)
     call(capsys, "export", "run", tmp_path / "start", "--version", 0, *where)
     told = data(capsys, "try", tmp_path / "model", "--task", "arith:1x1", "-n", 5, *where)
     theirs = data(capsys, "try", "run", "-n", 5, *where)

@@ -63,6 +63,16 @@ def test_tools_reply(
         assert ("outcome" in rows[0]["answers"]["start"][0]) == bool(args)
 
 
+def test_another_task_judges_and_has_its_own_tools(where: tuple[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    task = load_task("calc:1x1")
+    rows = data(capsys, "try", "run", "-t", "calc:1x1", "-n", 4, *where)
+    for row, problem in zip(rows, distinct(task, "gate", 4), strict=True):
+        assert row["prompt"] == problem.prompt[0].content
+        assert all("outcome" in answer for answers in row["answers"].values() for answer in answers)
+    rows = data(capsys, "try", "other", "-t", "arith:1x1", "-n", 4, *where)
+    assert all({kind for kind, _ in a["turns"]} == {"policy"} for r in rows for a in r["answers"]["start"])
+
+
 def test_lines_from_standard_input(
     where: tuple[str, Path], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

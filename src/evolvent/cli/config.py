@@ -30,9 +30,14 @@ def _read_config(context: click.Context, _: click.Parameter, path: str | None) -
         if not isinstance(table, dict):
             raise UserError(f"{path}: `{name}` should be a table of paths, as in [{name}] with lines below it")
         context.meta[name] = flatten(table)
-    options = {o.lstrip("-"): p for p in context.command.params for o in p.opts if len(o) > 2 and o != "--config"}
+    params = context.command.params
+    options = {o.lstrip("-"): p for p in params for o in p.opts if len(o) > 2 and o != "--config"}
+    negations = {o.lstrip("-"): p for p in params for o in p.secondary_opts}
     context.default_map = {}
     for key, value in data.items():
+        if key in negations and isinstance(value, bool):
+            context.default_map[str(negations[key].name)] = str(not value)
+            continue
         if key not in options:
             names = ", ".join(sorted({*options} - {"set", "take"}))
             raise UserError(f"{path}: no key `{key}`{nearest(key, options)} (keys: {names}; tables: [set], [take])")

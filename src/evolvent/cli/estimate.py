@@ -97,7 +97,7 @@ def print_estimate(assembled: Assembled, as_json: bool, final: bool | None = Tru
     spent = system.ledger.spent["method"]
     if not spent[budget.unit]:
         raise UserError(f"a first step spent nothing of a budget of {budget}; try --dry-run with a budget in steps")
-    steps = max(1.0, budget.amount / spent[budget.unit])
+    steps, sampled = max(1.0, budget.amount / spent[budget.unit]), spent["sampled"]
     memory = memory_of(assembled)
     weights = memory.checkpoint // 3
     gate = next((r.slots["gate"] for r in system.roles.values() if "gate" in r.slots), None)
@@ -109,7 +109,7 @@ def print_estimate(assembled: Assembled, as_json: bool, final: bool | None = Tru
         "tokens_trained": round(steps * spent["trained"]),
         "verifier_calls": round(steps * spent["verifier_calls"]),
         "seconds": round(steps * seconds),
-        "measuring": measuring(assembled.task, done, spent["sampled"]) if final is not False else None,
+        "measuring": measuring(assembled.task, done, spent["sampled"]) if final is not False and sampled else None,
         "peak_memory_bytes": memory.peak,
         "disk_bytes": memory.checkpoint + versions * weights,
     }
@@ -125,6 +125,8 @@ def print_estimate(assembled: Assembled, as_json: bool, final: bool | None = Tru
     if beside := measured["measuring"]:
         rest = f"{beside['tokens_sampled']:,} tokens, {duration(beside['seconds'])} (not with --no-final)"
         click.echo(f"  start and end    measured on the test split: {rest}")
+    elif final is not False:
+        click.echo("  start and end    measured on the test split; how long is not known, as no step samples")
     click.echo(f"  memory           {size(memory.peak)} at most, beside the libraries")
     click.echo(f"  disk             {size(measured['disk_bytes'])}: a checkpoint and {versions} versions")
     if warning:

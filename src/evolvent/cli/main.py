@@ -58,7 +58,7 @@ COMMANDS = {
 }
 
 FULL = (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT)  # what the system says where nothing can be written
-ODD_PLACE = (errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ENOTEMPTY, errno.EEXIST)
+ODD_PLACE = (errno.ENOENT, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ENOTEMPTY, errno.EEXIST)
 
 
 class Commands(click.Group):
@@ -106,7 +106,7 @@ def main(args: list[str] | None = None) -> None:
         click.echo(reason.format_message())
         sys.exit(0)
     except click.ClickException as reason:
-        fail(reason.format_message())
+        fail(" ".join(reason.format_message().split()))
     except (KeyboardInterrupt, click.exceptions.Abort):
         click.echo("evolvent: interrupted", err=True)
         sys.exit(130)

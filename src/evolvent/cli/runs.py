@@ -55,7 +55,7 @@ def runs(store_: str, as_json: bool) -> None:
     views = list_runs(open_store(store_, create=False))
     rows = []
     for v in views:
-        gates = [x.evidence["gate/accuracy"] for x in v.versions if "gate/accuracy" in x.evidence]
+        head = next((x.evidence for x in v.versions if x.number == v.head), {})
         rows.append(
             {
                 "run": v.name,
@@ -67,7 +67,7 @@ def runs(store_: str, as_json: bool) -> None:
                 "steps": max(v.steps, default=-1) + 1,
                 "budget": v.spec["budget"],
                 "head": v.head,
-                "gate_accuracy": gates[-1] if gates else None,
+                "gate_accuracy": head.get("gate/accuracy"),
                 "test": {n: v.evaluations[n]["evaluation"] for n in v.evaluations},
                 "created": v.created,
                 "updated": v.updated,

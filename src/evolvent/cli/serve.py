@@ -15,10 +15,14 @@ from evolvent.core.errors import UserError
 @click.argument("subject", metavar="RUN|MODEL", shell_complete=complete.runs_and_models)
 @click.option("--version", "number", type=int, help="a version of the run (default: its head)")
 @click.option("--host", default="127.0.0.1", show_default=True, help="address to listen on; others can reach 0.0.0.0")
-@click.option("--port", default=8000, show_default=True)
+@click.option("--port", type=click.IntRange(1, 65535), default=8000, show_default=True)
 @click.option("--name", help="name of the model in the API (default: the run's or model's)")
 @click.option("--key-env", metavar="VARIABLE", help="environment variable with the key that clients must send")
-@click.option("--threads", type=click.IntRange(1), help="threads of the processor (default: all cores)")
+@click.option(
+    "--threads",
+    type=click.IntRange(1),
+    help="threads of the processor (default: all cores, at most 8; 1 for small models)",
+)
 @store_option
 def serve(
     subject: str,

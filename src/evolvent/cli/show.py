@@ -191,6 +191,9 @@ def models(name: str | None, as_json: bool) -> None:
     evolvent models tiny-0
     """
     import json
+    import math
+
+    from safetensors import safe_open
 
     from evolvent.models.load import SEEDS, seed_models
 
@@ -207,7 +210,8 @@ def models(name: str | None, as_json: bool) -> None:
     rows = []
     for one in found:
         config = json.loads((SEEDS / one / "config.json").read_text())
-        size = sum((SEEDS / one / f).stat().st_size for f in ("model.safetensors",)) // 4
+        with safe_open(SEEDS / one / "model.safetensors", "np") as weights:
+            size = sum(math.prod(weights.get_slice(part).get_shape()) for part in list(weights.keys()))
         rows.append(
             {"model": one, "parameters": size, "layers": config["num_hidden_layers"], "width": config["hidden_size"]}
         )
@@ -215,7 +219,7 @@ def models(name: str | None, as_json: bool) -> None:
         emit(rows)
         return
     for row in rows:
-        about = f"about {row['parameters'] / 1e6:.2f}M parameters"
+        about = f"{row['parameters'] / 1e6:.2f}M parameters"
         click.echo(f"{row['model']:<10} {about}, {row['layers']} layers of width {row['width']}")
     click.echo(
         "\n`evolvent models NAME` prints the card. "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import click
@@ -94,7 +94,10 @@ def find_speakers(name: str, store: str, task: str | None, number: int | None) -
         for label, version in [("start", start)] + ([(f"version {head}", head)] if head != start else []):
             assembled = load_assembled(there, view, version)
             speakers.append(Speaker(label, assembled.policy, assembled.main_role))
-        return speakers, load_task(task, speakers[0].policy.format.wording) if task else speakers[0].role.task
+        if task is not None:
+            asked = load_task(task, speakers[0].policy.format.wording)
+            speakers = [replace(s, role=replace(s.role, task=asked)) for s in speakers]
+        return speakers, speakers[0].role.task
     if number is not None:
         raise UserError(f"--version is for runs, and there is no run `{name}` in {store}")
     if is_endpoint(name):
@@ -162,8 +165,6 @@ def typed(live: bool, task: Any) -> Iterator[Any]:
 
 def answer(s: Speaker, problem: Any, place: int, temperature: float, samples: int, seed: int, judge: bool) -> list[Any]:
     """What a model answers, turn by turn; with `judge`, what the verifier says of it."""
-    from dataclasses import replace
-
     from evolvent.core.records import Request
     from evolvent.core.step import Step
     from evolvent.judge.verify import verify

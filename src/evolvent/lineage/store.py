@@ -80,6 +80,11 @@ class Store:
 
     def __init__(self, root: Path, url: str | None = None, patience: float = PATIENCE) -> None:
         self.root, self.patience = root, patience
+        if url is not None and re.search(r"[?&]password=", url, re.IGNORECASE):
+            raise UserError(
+                "no password in the address of a store, please, since addresses are shown and recorded; leave it out, "
+                "and set PGPASSWORD or write it to ~/.pgpass"
+            )
         if url is not None and not url.startswith("postgres"):
             raise UserError(
                 f"{redact(url)} is no address of a store; give a folder, or postgresql://user@host/database"

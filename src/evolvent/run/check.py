@@ -118,6 +118,17 @@ def refuse_aimless(assembled: Assembled, budget: Budget, target: float | None) -
         )
 
 
+def refuse_broken(assembled: Assembled) -> None:
+    """`UserError` if a weight of the model is no number: nothing could be answered, and nothing learned."""
+    model = getattr(assembled.policy, "model", None)
+    for name, weight in model.named_parameters() if model is not None else ():
+        if not bool(weight.isfinite().all()):
+            raise UserError(
+                f"the model {assembled.spec.model} is broken: weights of {name} are infinite or no numbers; take an "
+                "earlier copy of it, or save it again"
+            )
+
+
 def refuse_too_long(assembled: Assembled) -> None:
     """`UserError` if a prompt of the task leaves the model no room to answer."""
     task, policy = assembled.task, assembled.policy
@@ -165,10 +176,11 @@ def check_name(name: str) -> None:
 
 
 def refuse_hopeless(assembled: Assembled, target: float | None = None) -> None:
-    """`UserError` for runs that would never end, never reach their target, or have prompts without room to answer."""
+    """`UserError` for runs that would never end or reach their target, and for models that could not answer."""
     budget = Budget.parse(assembled.spec.budget)
     refuse_unanswered(assembled)
     refuse_wordless(assembled.task, assembled.spec.model)
     refuse_endless(assembled, budget)
     refuse_aimless(assembled, budget, target)
+    refuse_broken(assembled)
     refuse_too_long(assembled)
