@@ -61,7 +61,7 @@ def step(result: dict[str, Any]) -> str:
         table(("", "ours", "TRL", "ours / TRL"), rows)
         + f"\nMedians (and range) over {w['pairs']} pairs of {w['steps']} steps: {w['prompts']} prompts of {w['task']} "
         + f"x {w['samples']} completions of {lengths} tokens, {w['flat']} % of the prompts without signal, "
-        + f"{w['sampled']:,} tokens sampled by each side. Peer: {peer}, at the fastest of these settings: {tried}.\n"
+        + f"{w['sampled']:,.0f} tokens sampled by each side. Peer: {peer}, at the fastest of these settings: {tried}.\n"
         + where(result)
     )
 
