@@ -120,8 +120,9 @@ def refuse_aimless(assembled: Assembled, budget: Budget, target: float | None) -
 
 def refuse_broken(assembled: Assembled) -> None:
     """`UserError` if a weight of the model is no number: nothing could be answered, and nothing learned."""
-    model = getattr(assembled.policy, "model", None)
-    for name, weight in model.named_parameters() if model is not None else ():
+    if not assembled.policy.size:  # it is elsewhere, or there is none
+        return
+    for name, weight in assembled.policy.model.named_parameters():
         if not bool(weight.isfinite().all()):
             raise UserError(
                 f"the model {assembled.spec.model} is broken: weights of {name} are infinite or no numbers; take an "
