@@ -19,9 +19,11 @@ from evolvent.guard.gate import Watch
 from evolvent.guard.sandbox import Sandbox, available
 from evolvent.keep.replay import Replay
 from evolvent.learn.evolution import LowRankES
+from evolvent.learn.lag import Lag
 from evolvent.learn.policy_gradient import PolicyGradient
 from evolvent.learn.preference import Preference
 from evolvent.learn.supervised import Supervised
+from evolvent.learn.variance import VarianceControlled
 from evolvent.propose.problems import Problems
 from evolvent.recipes import all_recipes
 from evolvent.recipes.policy_gradient.pipo import PolicyImprovement
@@ -52,6 +54,8 @@ PROFILES["short"] = {
     LowRankES: {"population": 24, "sigma": 0.1, "lr": 1e-2},
     Watch: {"every": 2, "problems": 8},
     PolicyImprovement: {"window": 1},
+    Lag: {"steps": 1},
+    VarianceControlled: {"lr": 3e-3, "warmup": 0},
     Replay: {"capacity": 4},
     Prune: {"stride": 1, "warmup": 1},
     Parents: {"children": 3},
