@@ -56,7 +56,8 @@ class VarianceControlled(PolicyGradient):
     power  learning rate * min(1, share / base)^power, per minibatch: 0.5 for AdamW, 1 is the linear rule, 0 none
     base   effective share of the rows at which a step is taken whole
 
-    Groups stay whole in a minibatch. Norms take a forward and backward pass of each row alone, charged as trained.
+    Groups stay whole in a minibatch. Norms take a forward and backward pass of each row alone, charged as trained,
+    where rewards differ within its group.
     Metrics, of the last minibatch: `learn/ess` (the share) and `learn/rate` (the learning rate of its update).
     """
 
@@ -89,10 +90,13 @@ class VarianceControlled(PolicyGradient):
         self.ratios.append(w)
         if not self.opob or "group" not in k.columns:
             return k
-        norm = torch.stack([self._norm(alone(view, rows[i : i + 1], totals, s)) for i in range(len(rows))])
-        self.role.ledger.charge(trained=int(view.lengths[rows].sum()))
-        reward = (k.row_sum(k.advantage) / k.length).double()
-        baseline = least_variance(reward, w, norm, k.columns["group"])
+        reward, group = (k.row_sum(k.advantage) / k.length).double(), k.columns["group"]
+        norm = torch.ones_like(reward)
+        for i in range(len(rows)):
+            if (reward[group == group[i]] != reward[i]).any():  # with equal rewards any weights give the same baseline
+                norm[i] = self._norm(alone(view, rows[i : i + 1], totals, s))
+                self.role.ledger.charge(trained=int(view.lengths[rows[i]]))
+        baseline = least_variance(reward, w, norm, group)
         return replace(k, advantage=k.advantage - baseline[:, None].to(k.advantage.dtype))
 
     def _norm(self, k: Tokens) -> Tensor:

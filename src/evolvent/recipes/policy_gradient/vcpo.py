@@ -23,7 +23,7 @@ from evolvent.learn.variance import VarianceControlled, whole_ratio
 from evolvent.recipes.policy_gradient.grpo import grpo
 
 TIS = {"recipe": "vcpo", "learn.power": 0.0, "learn.opob": False}
-SMALL = {"propose.problems": 16, "propose.n": 8, "learn.weight_decay": 0.0}
+SMALL = {"propose.problems": 8, "propose.n": 8}
 
 vcpo = recipe(
     "vcpo",
@@ -43,7 +43,7 @@ vcpo = recipe(
         up("late.learn/ess", 0.05, "tis"),
         down("late.learn/grad_norm", 0.1, "tis", scale="log"),
         task="countdown",
-        budget="200 steps",
+        budget="120 steps",
         common=SMALL,
         arms={"tis": TIS},
     ),
@@ -52,7 +52,7 @@ vcpo = recipe(
         up("test.sampled", 0.05, "sync", kind="non-inferiority"),
         up("test.sampled", 0.05, "tis"),
         task="countdown",
-        budget="200 steps",
+        budget="120 steps",
         common=SMALL,
         arms={"tis": TIS, "sync": {**TIS, "credit.lag.steps": 0}},
     ),
