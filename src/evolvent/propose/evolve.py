@@ -1,9 +1,9 @@
-"""Problems that evolve: those of a step are weighed by what their answers show, drawn, and rewritten for later steps."""
+"""Problems that evolve: weighed by their answers, drawn, and rewritten for later steps."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,12 +12,11 @@ from jaxtyping import Float
 from evolvent.core.errors import UserError
 from evolvent.core.records import Problem, Request, Trajectory
 from evolvent.core.step import Propose, Step
-from evolvent.tasks.rewrite import rewrite
 
 Scores = Float[np.ndarray, " answers"]
 
 
-# --- what a problem is worth, from the scores of its answers (eva, arXiv 2411.00062, section 3 and ablations) -----------
+# --- what a problem is worth, from the scores of its answers (eva, arXiv 2411.00062, section 3 and ablations) ---------
 
 
 def gap(scores: Scores) -> float:
@@ -50,7 +49,7 @@ def alike(scores: Scores) -> float:
     return 1.0
 
 
-# --- what becomes of it ------------------------------------------------------------------------------------------------
+# --- what becomes of it ----------------------------------------------------------------------------------------------
 
 Rewrite = Callable[[Problem, Any, np.random.Generator], Problem]
 
@@ -59,20 +58,21 @@ Rewrite = Callable[[Problem, Any, np.random.Generator], Problem]
 class Evolve:
     """Around a part that proposes: `share` of its problems are children of earlier ones, the rest a fixed set.
 
-    The first `seeds` problems of the inner part are that set. After each step a share `parents` of its problems is drawn,
-    each once, in proportion to `worth`, and rewritten `children` times each. Children wait in a buffer of the newest
-    `capacity`; with `again` they are drawn by their parent's worth, and by their own once they were tried, else each is
-    handed out once, whatever its worth. Before the step `warmup` there are only seeds, from `alone` on only children, as
-    far as they reach. Metrics: `evolve/gap` of all problems of the step, `evolve/children`, `evolve/buffer`.
+    The first `seeds` problems of the inner part are that set. After each step a share `parents` of its problems is
+    drawn, each once, in proportion to `worth`, and rewritten `children` times each. Children wait in a buffer of the
+    newest `capacity`. With `again` they are drawn by their parent's worth, and by their own once they were tried, else
+    each is handed out once, whatever its worth. Before the step `warmup` there are only seeds, from `alone` on only
+    children, as far as they reach. Metrics: `evolve/gap` of all problems of the step, `evolve/children` among them,
+    `evolve/buffer`.
     """
 
     inner: Propose
+    rewrite: Rewrite
     seeds: int = 10_000
     parents: float = 0.25
     children: int = 4
     share: float = 0.8
     worth: Callable[[np.ndarray], float] = gap
-    rewrite: Rewrite = rewrite
     capacity: int = 10_000
     again: bool = False
     warmup: int = 0
@@ -87,18 +87,15 @@ class Evolve:
         for requests in self.inner(s):
             rng = s.rng("evolve")
             self.known += [r.problem for r in requests][: self.seeds - len(self.known)]
-            keys, weight = (
-                list(self.buffer),
-                np.array([worth if self.again else 1.0 for _, worth in self.buffer.values()]),
-            )
-            picked = [self.buffer[keys[i]][0] for i in drawn(round(share * len(requests)), weight, rng)]
+            waiting = list(self.buffer.values())
+            weight = np.array([worth if self.again else 1.0 for _, worth in waiting])
+            picked = [waiting[i][0] for i in drawn(round(share * len(requests)), weight, rng)]
             if not self.again:
-                self.buffer = {key: entry for key, entry in self.buffer.items() if entry[0] not in picked}
+                self.buffer = {k: v for k, v in self.buffer.items() if k not in {p.key for p in picked}}
             missing = len(requests) - len(picked)
             seeds = rng.choice(len(self.known), missing, replace=missing > len(self.known))
             s.log("evolve/children", len(picked))
-            problems = picked + [self.known[i] for i in seeds]
-            yield [replace(r, problem=p) for r, p in zip(requests, problems, strict=True)]
+            yield [Request(p, r.n) for r, p in zip(requests, [*picked, *(self.known[i] for i in seeds)], strict=True)]
 
     def observe(self, s: Step) -> None:
         """Weigh the step's problems, draw parents, and put their children into the buffer."""

@@ -20,8 +20,8 @@ def rewrite(problem: Problem, task: Any, rng: np.random.Generator, *, depth: flo
 
     Levels are the task's categories, easiest first: in depth it is of the next, where there is one, in breadth of the
     same. It is a new draw of that level in which the numbers and signs of the problem have taken the places of as many;
-    where that leaves nothing new, one number stays that of the draw. A countdown aims at the target within reach that is
-    nearest to the old one. Problems of other tasks have no such grammar: theirs is the new draw itself.
+    where that leaves nothing new, one number stays that of the draw. A countdown aims at the target within reach that
+    is nearest to the old one. Problems of other tasks have no such grammar: theirs is the new draw itself.
     """
     levels = task.categories
     name = problem.category if problem.category in levels else f"{problem.task}/{problem.category}"
