@@ -83,7 +83,8 @@ class Evolve:
 
     def __call__(self, s: Step) -> Iterator[list[Request]]:
         """The rounds of the inner part, with other problems."""
-        share = 0.0 if s.t < self.warmup else self.share if self.alone is None or s.t < self.alone else 1.0
+        end = np.inf if self.alone is None else self.alone
+        share = (0.0, self.share, 1.0)[(s.t >= self.warmup) + (s.t >= end)]
         for requests in self.inner(s):
             rng = s.rng("evolve")
             self.known += [r.problem for r in requests][: self.seeds - len(self.known)]
