@@ -27,7 +27,12 @@ def promised(name: str) -> dict[str, Any]:
     """The claims of the recipe of this name, against children of any parents, and against the seeds alone."""
     uniform, static = {"propose.evolve.worth": "alike"}, {"propose.evolve.share": 0.0}
     arms: dict[str, Any] = {"ours": {}, "uniform": {"recipe": name, **uniform}, "static": {"recipe": name, **static}}
-    place = {"task": "countdown:2x20,2x50,3x20", "test": "countdown:2x99,3x50", "budget": "100 steps", "arms": arms}
+    place: dict[str, Any] = {
+        "task": "countdown:2x20,2x50,3x20",
+        "test": "countdown:2x99,3x50",
+        "budget": "100 steps",
+        "arms": arms,
+    }
     regret, harder = up("train.evolve/gap", 0.03, *list(arms)[1:]), up("test.sampled", 0.02, *list(arms)[1:])
     return {
         "mechanism": claim("More is to be gained at the problems of a step.", regret, **place),
