@@ -65,7 +65,12 @@ def test_parents_are_those_with_a_gap() -> None:
 
 def test_without_info_parents_are_drawn_blindly() -> None:
     def useful(**settings: Any) -> float:
-        still = {"propose__problems": 16, "propose__n": 8, "propose__evolve__rewrite__depth": 0.0, "learn__lr": 1e-6}
+        still: dict[str, Any] = {
+            "propose__problems": 16,
+            "propose__n": 8,
+            "propose__evolve__rewrite__depth": 0.0,
+            "learn__lr": 1e-6,
+        }
         taken = steps(build("eva", TASK, **still, **settings).system, 7)[2:]
         return float(np.mean([s.metrics["evolve/gap"] for s in taken]))
 
