@@ -56,6 +56,8 @@ def test_the_controller_and_the_claims_of_the_page() -> None:
     assert all(t.stop == "paused" for t in s.pending)
     exec(next(b for b in written if "mechanism = claim(" in b), names)
     assert names["mechanism"].baselines == names["outcome"].baselines == ("grpo",)
+    exec(next(b for b in written if "harder = claim(" in b), names)
+    assert set(names["harder"].arms["blunt"]) == {"recipe", "propose.choose.tau"}
 
 
 def test_the_signatures_of_the_page_are_those_of_the_parts() -> None:

@@ -16,7 +16,7 @@ from evolvent.core.step import Propose, Step
 Scores = Float[np.ndarray, " answers"]
 
 
-# --- what a problem is worth, from the scores of its answers (eva, arXiv 2411.00062, section 3 and ablations) ---------
+# --- what a problem is worth, from the scores of its answers (eva, arXiv 2411.00062, and its ablations) ---------
 
 
 def gap(scores: Scores) -> float:

@@ -1,6 +1,6 @@
 """eva: a creator evolves the prompts whose answers differ most, a solver learns from their best and worst answers.
 
-arXiv 2411.00062, sections 3 and 4; its numbers are those of the authors' scripts (gemma-2-9b-it, DPO).
+arXiv 2411.00062; its numbers are those of the authors' scripts (gemma-2-9b-it, DPO).
 
     info(x)   max_i r(x, y_i) - min_i r(x, y_i) over 6 answers: the regret, as far as answers show it
     parents   a quarter of the step's problems, each once, p(x) ~ info(x)
