@@ -63,10 +63,11 @@ def test_the_controller_and_the_claims_of_the_page() -> None:
 def test_the_signatures_of_the_page_are_those_of_the_parts() -> None:
     """As many arguments as the functions take that recipes put there, self aside."""
     page = (ROOT / "docs/write-a-recipe.md").read_text()
-    told = dict(re.findall(r"^\| `([a-z.]+)` \| `(\(.*?\)) ->", page, re.MULTILINE))
+    told = dict(re.findall(r"^\| `([a-z.]+)`(?:, `[a-z.]+`)* \| `(\(.*?\)) ->", page, re.MULTILINE))
     built = build("spear+sec").system.parts
     credit, learn = built["credit"], built["learn"]
     parts = {
+        "credit": credit,
         "credit.baseline": credit.baseline,
         "credit.scale": credit.scale,
         "credit.rows": credit.rows,

@@ -95,8 +95,8 @@ def find_speakers(name: str, store: str, task: str | None, number: int | None) -
             assembled = load_assembled(there, view, version)
             speakers.append(Speaker(label, assembled.policy, assembled.main_role))
         if task is not None:
-            asked = load_task(task, speakers[0].policy.format.wording)
-            speakers = [replace(s, role=replace(s.role, task=asked)) for s in speakers]
+            other = load_task(task, speakers[0].policy.format.wording)
+            speakers = [replace(s, role=replace(s.role, task=other)) for s in speakers]
         return speakers, speakers[0].role.task
     if number is not None:
         raise UserError(f"--version is for runs, and there is no run `{name}` in {store}")
