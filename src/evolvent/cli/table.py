@@ -10,11 +10,15 @@ from rich.console import Console
 from rich.table import Table
 
 from evolvent.cli.display import duration
-from evolvent.lineage.descent import believed, descent, worth
+from evolvent.lineage.descent import believed, chosen, descent, valid, worth
 from evolvent.lineage.figures import percent
 from evolvent.run.session import Result
 from evolvent.run.spec import RunSpec
 
+UNPROMOTED = (
+    "No candidate reached the thresholds of all stages of its evaluation, so these are values of the first stages; "
+    "--set judge.promote=everybody evaluates all wholly, --set judge.promote.thresholds=0.1,0.5 asks for less."
+)
 MANY = 20  # valid candidates, after which it is strange that all have the same value
 
 
@@ -73,12 +77,15 @@ def searched(result: Result) -> str:
         return (
             f"All {count} valid candidates have the value {best['value']:.10g}: does the evaluator look at the program?"
         )
+    program = result.folder / "best.py"
+    whole = chosen(result.view) is not None or any(map(valid, result.view.candidates.values()))
     return (
         f"Best value {best['value']:.10g} (seed program {first['value']:.10g}): candidate {best['uid']} of "
         f"{len(result.view.candidates)}, {count} of them valid, by {best['operator']} in step {best['step']}, "
         f"{len(line) - 1} changes from the seed program.\n"
+        + ("" if whole else f"{UNPROMOTED}\n")
         + (f"{believed(result.view.rescored)}\n" if result.view.rescored else "")
-        + f"Program:    {result.folder / 'best.py'}"
+        + (f"Program:    {program}" if program.exists() else f"`evolvent export {result.name} best.py` writes it.")
     )
 
 

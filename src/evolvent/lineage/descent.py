@@ -24,7 +24,7 @@ def worth(candidate: Candidate) -> bool:
 
 def best_of(view: RunView) -> Candidate:
     """The candidate that won when the best were evaluated anew; before that the one that the search names, if it has a
-    value, or the best valid one, the first of equals.
+    value, or the best valid one, the first of equals; where nobody was evaluated wholly, of those that were in part.
 
     `UserError` if there is none.
     """
@@ -32,7 +32,7 @@ def best_of(view: RunView) -> Candidate:
         return view.candidates[view.rescored["winner"]]
     if (uid := chosen(view)) is not None and worth(view.candidates[uid]):
         return view.candidates[uid]
-    found = [c for c in view.candidates.values() if valid(c)]
+    found = [c for c in view.candidates.values() if valid(c)] or list(filter(worth, view.candidates.values()))
     if not found:
         raise UserError(f"run {view.name} has no valid program; `evolvent report {view.name}` shows what was tried")
     return max(found, key=lambda c: (c["evaluation"]["value"], -c["uid"]))
