@@ -76,11 +76,17 @@ def partly(candidate: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_search_that_evaluates_nobody_on_everything_has_a_best_one() -> None:
-    seen = view(partly(made(0, 0.3, [], "seed", "a")), partly(made(1, 0.6, [0], "combine", "b")))
-    assert descent(seen) == []  # the search has to say who it is
-    seen.steps = {2: {"roles": {"main": {"chosen": 1.0}}}}
+    seen = view(partly(made(0, 0.6, [], "seed", "a")), partly(made(1, 0.3, [0], "combine", "b")))
+    assert best_of(seen)["uid"] == 0
+    seen.steps = {2: {"roles": {"main": {"chosen": 1.0}}}}  # where the search says who it is
     assert best_of(seen)["uid"] == 1
     assert [c["uid"] for c in descent(seen)] == [0, 1]
+
+
+def test_who_was_evaluated_in_part_is_best_only_where_nobody_was_wholly() -> None:
+    part = partly(made(1, 0.6, [0], "combine", "b"))
+    assert best_of(view(made(0, 0.3, [], "seed", "a"), part))["uid"] == 0
+    assert best_of(view(made(0, None, [], "seed", "a"), part))["uid"] == 1
 
 
 def test_who_is_named_and_has_no_value_is_not_the_best() -> None:

@@ -82,7 +82,7 @@ def searched(result: Result) -> str:
     return (
         f"Best value {best['value']:.10g} (seed program {first['value']:.10g}): candidate {best['uid']} of "
         f"{len(result.view.candidates)}, {count} of them valid, by {best['operator']} in step {best['step']}, "
-        f"{len(line) - 1} changes from the seed program.\n"
+        f"{len(line) - 1} change{'s' * (len(line) != 2)} from the seed program.\n"
         + ("" if whole else f"{UNPROMOTED}\n")
         + (f"{believed(result.view.rescored)}\n" if result.view.rescored else "")
         + (f"Program:    {program}" if program.exists() else f"`evolvent export {result.name} best.py` writes it.")
