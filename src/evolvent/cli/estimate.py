@@ -72,8 +72,11 @@ def print_requests(assembled: Assembled, as_json: bool) -> None:
     click.echo("No answer was asked for, and nothing was written.")
 
 
-def measuring(task: Any, done: list[Step], sampled: float) -> dict[str, int]:
-    """Tokens and seconds of the measurements before and after, at the pace and length of a step's rollouts."""
+def measuring(task: Any, done: list[Step], sampled: float) -> dict[str, int] | None:
+    """Tokens and seconds of the measurements before and after, at the pace and length of a step's rollouts; None where
+    a step samples nothing."""
+    if not sampled:
+        return None
     most: dict[Split, int] = {"test": TEST_PROBLEMS, "gate": GATE_PROBLEMS}
     if hasattr(task, "listed"):  # a file may hold fewer
         most = {split: min(count, len(task.listed(split))) for split, count in most.items()}
@@ -97,7 +100,7 @@ def print_estimate(assembled: Assembled, as_json: bool, final: bool | None = Tru
     spent = system.ledger.spent["method"]
     if not spent[budget.unit]:
         raise UserError(f"a first step spent nothing of a budget of {budget}; try --dry-run with a budget in steps")
-    steps, sampled = max(1.0, budget.amount / spent[budget.unit]), spent["sampled"]
+    steps = max(1.0, budget.amount / spent[budget.unit])
     memory = memory_of(assembled)
     weights = memory.checkpoint // 3
     gate = next((r.slots["gate"] for r in system.roles.values() if "gate" in r.slots), None)
@@ -109,7 +112,7 @@ def print_estimate(assembled: Assembled, as_json: bool, final: bool | None = Tru
         "tokens_trained": round(steps * spent["trained"]),
         "verifier_calls": round(steps * spent["verifier_calls"]),
         "seconds": round(steps * seconds),
-        "measuring": measuring(assembled.task, done, spent["sampled"]) if final is not False and sampled else None,
+        "measuring": measuring(assembled.task, done, spent["sampled"]) if final is not False else None,
         "peak_memory_bytes": memory.peak,
         "disk_bytes": memory.checkpoint + versions * weights,
     }

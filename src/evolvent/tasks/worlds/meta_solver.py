@@ -17,24 +17,20 @@ player and iteration, from the uniform policy on. What would let it look into th
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from evolvent.games import population, tree, values
 from evolvent.games.meta import Mixtures
-from evolvent.games.named import load
 from evolvent.games.tree import Game
-from evolvent.guard.sandbox import Call, Limits
+from evolvent.guard.sandbox import Limits
 from evolvent.tasks.base import Split
-from evolvent.tasks.evaluation import Evaluation, invalid, over_instances
-from evolvent.tasks.program import PROGRAM, World
-from evolvent.tasks.worlds.plain import patches, refusal
-from evolvent.tasks.worlds.regret import SOLVED, data
+from evolvent.tasks.evaluation import Evaluation
+from evolvent.tasks.program import World
+from evolvent.tasks.worlds import games
 from evolvent.tasks.worlds.sized import read_size
 
 GAMES: Mapping[Split, tuple[str, ...]] = {
@@ -174,17 +170,8 @@ def run(games, iterations):
 @lru_cache(maxsize=1)
 def beside() -> dict[str, str]:
     """The files that the program runs with. Of `games.meta` the loop needs names of types, and no linear programs."""
-    made = {f"evolvent/games/{m.__name__.split('.')[-1]}.py": Path(str(m.__file__)) for m in (population, tree, values)}
-    empty = ("evolvent/__init__.py", "evolvent/games/__init__.py")
     types = {"evolvent/games/meta.py": "MetaSolver = Mixtures = object\n"}
-    return {**dict.fromkeys(empty, ""), **types, **{n: p.read_text() for n, p in made.items()}, "run.py": RUN}
-
-
-def call(text: str, names: Sequence[str], iterations: int) -> Call:
-    """The run of a program's solvers on some games."""
-    if reason := refusal(text) or patches(text):
-        return Call(beside(), "run", "refused", (reason,), seed=0)
-    return Call({**beside(), PROGRAM: text}, "run", "run", ({n: data(n) for n in names}, iterations), seed=0)
+    return {**types, **games.beside(RUN, population, tree, values)}
 
 
 def read(value: Any, shape: tuple[int, int]) -> Mixtures | str:
@@ -226,19 +213,7 @@ def replayed(game: Game, value: Any, iterations: int) -> list[np.ndarray] | str:
 
 def judge(value: Any, names: Sequence[str], iterations: int) -> Evaluation:
     """The verdict on the weights that two solvers gave in each iteration on games."""
-    if isinstance(value, str):
-        return invalid(value, "refused")
-    if not isinstance(value, dict) or set(value) != set(names):
-        return invalid(f"there should be weights of the games {', '.join(names)}")
-    found = {}
-    for name in names:
-        policies = replayed(load(name), value[name], iterations)
-        if isinstance(policies, str):
-            return invalid(f"{name}: {policies}")
-        found[name] = values.exploitability(load(name), policies)
-    digits = {name: -math.log10(max(x, SOLVED / iterations)) for name, x in found.items()}
-    each = {f"exploitability/{name}": x for name, x in found.items()}
-    return over_instances(digits, {"exploitability": sum(found.values()) / len(found), **each})
+    return games.judge(value, "weights", lambda game, given: replayed(game, given, iterations), names, iterations)
 
 
 def world(size: str = "20") -> World:
@@ -248,7 +223,7 @@ def world(size: str = "20") -> World:
         name=f"program:meta-solver:{n}",
         goal=GOAL.format(n=n),
         seed=SEED,
-        call=lambda text, names: call(text, names, n),
+        call=lambda text, names: games.call(beside(), text, names, n),
         judge=lambda value, names: judge(value, names, n),
         instances=GAMES,
         limits=Limits(seconds=20.0 + 2.0 * n, output=2**24),

@@ -15,19 +15,9 @@ NAMES = frozenset(
 ATTRIBUTES = frozenset(  # of NumPy: what reads or writes files, or leads to modules that do
     {"load", "loads", "loadtxt", "genfromtxt", "fromfile", "fromregex", "memmap", "open_memmap", "DataSource", "tofile"}
 ) | {
-    "save",
-    "savez",
-    "savez_compressed",
-    "savetxt",
-    "dump",
-    "dumps",
-    "ctypeslib",
-    "ctypes",
-    "f2py",
-    "lib",
-    "testing",
+    "save", "savez", "savez_compressed", "savetxt", "dump", "dumps", "ctypeslib", "ctypes", "f2py", "lib", "testing",
     "distutils",
-}
+}  # fmt: skip
 BEHIND = frozenset(  # what NumPy's own modules have imported, and attributes by texts, which nobody has read
     {"abc", "ast", "bltns", "builtins", "copyreg", "dis", "enum", "genericpath", "importlib", "inspect", "io", "os"}
 ) | {

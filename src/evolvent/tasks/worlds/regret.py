@@ -14,21 +14,19 @@ computed here. A program that reaches for the loop, or for anything but NumPy, i
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from evolvent.games import regret, tree, values
-from evolvent.games.named import load
-from evolvent.guard.sandbox import Call, Limits
+from evolvent.games.tree import Game
+from evolvent.guard.sandbox import Limits
 from evolvent.tasks.base import Split
-from evolvent.tasks.evaluation import Evaluation, invalid, over_instances
-from evolvent.tasks.program import PROGRAM, World
-from evolvent.tasks.worlds.plain import patches, refusal
+from evolvent.tasks.evaluation import Evaluation
+from evolvent.tasks.program import World
+from evolvent.tasks.worlds import games
 from evolvent.tasks.worlds.sized import read_size
 
 GAMES: Mapping[Split, tuple[str, ...]] = {
@@ -36,7 +34,6 @@ GAMES: Mapping[Split, tuple[str, ...]] = {
     "gate": ("kuhn-4", "liars-dice-3"),
     "test": ("leduc", "goofspiel-5", "liars-dice-5"),
 }
-SOLVED = 0.01  # times 1 / K: so that no game outweighs the others once it is solved
 TOLERANCE = 1e-9  # of a row's sum; it is normalised here
 
 GOAL = """Improve a variant of counterfactual regret minimisation: after {n} iterations its average policies should have
@@ -122,62 +119,34 @@ def run(games, iterations):
 @lru_cache(maxsize=1)
 def beside() -> dict[str, str]:
     """The files that the program runs with."""
-    made = {f"evolvent/games/{m.__name__.split('.')[-1]}.py": Path(str(m.__file__)) for m in (regret, tree, values)}
-    empty = ("evolvent/__init__.py", "evolvent/games/__init__.py")
-    return {**dict.fromkeys(empty, ""), **{n: p.read_text() for n, p in made.items()}, "run.py": RUN}
+    return games.beside(RUN, regret, tree, values)
 
 
-@lru_cache(maxsize=32)
-def data(name: str) -> list[dict[str, Any]]:
-    """A game as data."""
-    return load(name).data()
-
-
-def call(text: str, names: Sequence[str], iterations: int) -> Call:
-    """The run of a program's rules on some games."""
-    if reason := refusal(text) or patches(text):
-        return Call(beside(), "run", "refused", (reason,), seed=0)
-    return Call({**beside(), PROGRAM: text}, "run", "run", ({n: data(n) for n in names}, iterations), seed=0)
-
-
-def read(name: str, value: Any) -> list[np.ndarray] | str:
+def read(game: Game, value: Any) -> list[np.ndarray] | str:
     """The policies of a game, normalised, or what is wrong with them."""
-    sides = load(name).sides
-    if not isinstance(value, list) or len(value) != len(sides):
-        return f"{name}: there should be policies of {len(sides)} players"
+    if not isinstance(value, list) or len(value) != len(game.sides):
+        return f"there should be policies of {len(game.sides)} players"
     found = []
-    for side, rows in zip(sides, value, strict=True):
+    for side, rows in zip(game.sides, value, strict=True):
         try:
             policy = np.array(rows)
         except ValueError:
             policy = np.zeros(0)
         if policy.shape != side.shape or policy.dtype.kind not in "fi":
-            return f"{name}: a policy should be numbers, {side.shape[0]} rows of {side.shape[1]}"
+            return f"a policy should be numbers, {side.shape[0]} rows of {side.shape[1]}"
         policy = policy.astype(float)
         if not np.isfinite(policy).all() or (policy < 0).any() or policy[~side.legal].any():
-            return f"{name}: probabilities should be finite, not negative, and 0 where there is no action"
+            return "probabilities should be finite, not negative, and 0 where there is no action"
         sums = policy.sum(axis=1, keepdims=True)
         if np.abs(sums - 1).max() > TOLERANCE:
-            return f"{name}: the probabilities of an information set should sum to 1"
+            return "the probabilities of an information set should sum to 1"
         found.append(policy / sums)
     return found
 
 
 def judge(value: Any, names: Sequence[str], iterations: int) -> Evaluation:
     """The verdict on policies of the games after so many iterations."""
-    if isinstance(value, str):
-        return invalid(value, "refused")
-    if not isinstance(value, dict) or set(value) != set(names):
-        return invalid(f"there should be policies of the games {', '.join(names)}")
-    found = {}
-    for name in names:
-        policies = read(name, value[name])
-        if isinstance(policies, str):
-            return invalid(policies)
-        found[name] = values.exploitability(load(name), policies)
-    digits = {name: -math.log10(max(x, SOLVED / iterations)) for name, x in found.items()}
-    each = {f"exploitability/{name}": x for name, x in found.items()}
-    return over_instances(digits, {"exploitability": sum(found.values()) / len(found), **each})
+    return games.judge(value, "policies", read, names, iterations)
 
 
 def world(size: str = "100") -> World:
@@ -187,7 +156,7 @@ def world(size: str = "100") -> World:
         name=f"program:regret:{n}",
         goal=GOAL.format(n=n),
         seed=SEED,
-        call=lambda text, names: call(text, names, n),
+        call=lambda text, names: games.call(beside(), text, names, n),
         judge=lambda value, names: judge(value, names, n),
         instances=GAMES,
         limits=Limits(seconds=10.0 + 0.1 * n, output=2**24),
