@@ -51,10 +51,10 @@ def compare(
     """Compare methods at equal budget on paired seeds: table, learning curves with bands, spending.
 
     \b
-    evolvent compare grpo dr-grpo no-change --task arith --budget "200 steps" --seeds 8
-    evolvent compare grpo 'grpo[propose.n=16,propose.problems=16]' --task countdown --budget 1M-tokens
-    evolvent compare grpo-countdown-1 rloo-countdown-1        two finished runs of the store
-    evolvent compare hill-climbing --task program:circle-packing:26 --budget "200 evaluations" --seeds 8
+    evolvent compare grpo dr-grpo no-change --task arith --budget "200 steps"
+    evolvent compare grpo 'grpo[propose.n=16]' --task countdown --budget 1M-tokens
+    evolvent compare grpo-countdown-1 rloo-countdown-1      two finished runs
+    evolvent compare hill-climbing --task program:circle-packing:26 --seeds 8
 
     The first arm is the one that the others are compared with. Runs of unequal budgets are not ranked.
     """
@@ -230,12 +230,13 @@ def claims(
     """Measure what recipes claim, by the protocol: tuning on seeds 1000-1003, verdict on seeds 0-7 (and 8-15 once).
 
     \b
-    evolvent claims mc-grpo sec          measure what is missing, cell by cell; can be stopped and carried on
-    evolvent claims                      what has been measured
-    evolvent claims --stale              what would have to be measured again
-    evolvent claims --carry              the same, taking over what a change of code has left as it was
+    evolvent claims mc-grpo sec    measure what is missing, cell by cell
+    evolvent claims                what has been measured
+    evolvent claims --stale        what would have to be measured again
+    evolvent claims --carry        the same, taking over what no change touched
 
-    Every finished cell is kept in evidence/cells; the verdicts in evidence/NAME.json are computed from them.
+    Every finished cell is kept in evidence/cells, so that measuring can be stopped and carried on; the verdicts in
+    evidence/NAME.json are computed from them.
     """
     from rich.console import Console
 

@@ -18,18 +18,19 @@ HELP = """\
 Evolve a model, an agent or a program on a task with a verifier.
 
 \b
-  evolvent run grpo --task countdown --model tiny   improve a model, watch it, get a report
-  evolvent run grpo --task my_task.py               the same on a task of your own: one Python file
-  evolvent compare grpo dr-grpo --task arith        which method is better here, at equal budget
-  evolvent list | show mc-grpo | tasks | models     what there is, and what each paper does
-  evolvent claims mc-grpo                           does the paper's claim hold? rerun the evidence
-  evolvent runs | report | resume | rollback        what happened, and how to go back
+  evolvent run grpo --task countdown           improve a model, get a report
+  evolvent run grpo --task my_task.py          the same on a task of your own
+  evolvent compare grpo dr-grpo --task arith   better at equal budget?
+  evolvent claims mc-grpo                      does the paper's claim hold?
+  evolvent list | show | tasks | models        what there is, by paper
+  evolvent runs | report | resume | rollback   what happened, how to go back
 """
 EPILOG = """\
 \b
-Every command has its own --help. Runs are kept in ./runs (another place: --store, or EVOLVENT_STORE).
-Methods combine: `evolvent run grpo+sec+mc-grpo`. Any value can be set: `--set learn.lr=3e-4`; `evolvent show grpo`
-lists them. Shell completion: `evolvent completion bash`.
+Every command has its own --help. Runs are kept in ./runs (another place:
+--store, or EVOLVENT_STORE). Methods combine: `evolvent run grpo+sec`. Any
+value can be set: `--set learn.lr=3e-4`; `evolvent show grpo` lists them.
+Shell completion: `evolvent completion bash`.
 """
 
 # name -> (where it is, what it does, the group that it is listed in)

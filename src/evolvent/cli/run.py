@@ -99,8 +99,8 @@ def run(**options: Any) -> int:
     """Evolve a model on a task, and show what it gained.
 
     \b
-    evolvent run grpo --task countdown --model tiny
-    evolvent run grpo+sec --task arith:2x1,2x2,3x2 --budget "200k tokens" --set propose.n=16
+    evolvent run grpo --task countdown --model tiny --set propose.n=16
+    evolvent run grpo+sec --task arith:2x1,2x2 --budget "200k tokens"
     evolvent run --config experiment.toml
 
     RECIPE is a method or several joined by + (`evolvent list`). The run is kept in the store and can be resumed,

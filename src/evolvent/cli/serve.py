@@ -38,7 +38,8 @@ def serve(
 
     \b
     evolvent serve last --port 8000
-    curl localhost:8000/v1/completions -d '{"model": "grpo-countdown-1", "prompt": "3,5,7>22:", "max_tokens": 12}'
+    curl localhost:8000/v1/completions \\
+        -d '{"model": "last", "prompt": "3,5,7>22:", "max_tokens": 12}'
 
     Clients of the openai package use base_url="http://127.0.0.1:8000/v1".
     """

@@ -37,10 +37,10 @@ def try_(run_or_model: str, problems: int | None, store_: str, as_json: bool, **
     """Type a prompt and see what the model answers: the start of the run and its head, side by side.
 
     \b
-    evolvent try last                                     type prompts
-    evolvent try last --problems 5                        problems of the run's task, right and wrong marked
-    echo "3,5,7>22:" | evolvent try last --json           for scripts
-    evolvent try tiny --task countdown -n 5               a model that no run has changed
+    evolvent try last                              type prompts
+    evolvent try last --problems 5                 problems of the run's task
+    echo "3,5,7>22:" | evolvent try last --json    for scripts
+    evolvent try tiny --task countdown -n 5        a model that no run has changed
 
     Answers are greedy unless --temperature is given. Tools of the task are there, and their replies are shown.
     """
