@@ -168,7 +168,7 @@ def test_a_search_that_is_stuck_ends_with_what_it_has(task: str, monkeypatch: py
     with Scripted(lambda a: a.say(chat_reply(next(replies, "I would rather not.")))) as server:
         settings = {"propose.children": "1", "rollout.write.attempts": "1"}
         found = run_search(SearchCell("a", "random-search", task, f"{server.url}#m", 0, "9 evaluations", settings))
-    assert "none of the last 5 candidates could be evaluated" in found["stuck"]
+    assert "none of the last 5 candidates in 5 requests could be evaluated" in found["stuck"]
     assert found["spent"]["verifier_calls"] == 2
     assert found["curve"][-1]["candidates"] == 2
     assert found["curve"][-1]["valid"] == found["curve"][-1]["distinct"] == 1

@@ -102,6 +102,20 @@ def test_a_model_that_never_writes_programs_ends_a_search_by_evaluations(
         assert len(server.bodies) == 6
 
 
+def test_requests_that_cost_money_are_not_asked_for_as_long(
+    tmp_path: Path, task: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three answers to each candidate: the search ends with the 4th of them, though a rule might go on for 200."""
+    monkeypatch.setattr("evolvent.search.archive.PAID", (3, 11))
+    with Scripted(lambda a: a.say(chat_reply("I would rather not.\n" * 200))) as server:
+        spec = RunSpec("random-search", task, f"{server.url}#m", "9 evaluations", settings={"propose.children": "1"})
+        with pytest.raises(TooManyErrors, match=r"the last 4 candidates in 12 requests could be evaluated") as caught:
+            begin(spec, tmp_path / "runs", logs=("jsonl",))
+        assert len(server.bodies) == 12
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 700
+
+
 def test_a_change_outside_the_marks_is_not_taken(tmp_path: Path, task: str) -> None:
     only = {"rollout__kinds__diff": "0", "rollout__kinds__rewrite": "1", "rollout__kinds__cross": "0"}
     result, server = run(tmp_path / "runs", task, lambda number: WHOLE.replace("return 2.0", "return 5.0"), **only)

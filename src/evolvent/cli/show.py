@@ -114,7 +114,8 @@ def print_recipe(data: dict[str, Any]) -> None:
             for c in claim["components"]:
                 against = ", ".join(c["against"])
                 console.print(f"  {c['metric']} {c['direction']} by {c['delta']:g} against {against} ({c['kind']})")
-            console.print(f"  task {claim['task']}, {claim['budget']}")
+            tested = f", tested on {claim['test']}" if claim["test"] else ""
+            console.print(f"  task {claim['task']}{tested}, {claim['budget']}")
             for where in ("where", "nowhere"):  # of a grid
                 for point in claim.get(where, ()):
                     at = " ".join(f"{key}={value}" for key, value in point.items())

@@ -25,7 +25,13 @@ from evolvent.core.untrusted import read_json
 from evolvent.engine.reply import body_text, counts, guess, message, reply_text, retry_after, short
 
 T = TypeVar("T")
+TOO_LONG = "; serve the model with a longer context, or ask for less: shorter prompts, a lower rollout.max_tokens"
 AGAIN = {408, 409, 425, 429, 500, 502, 503, 504, 529}  # statuses that another attempt may cure
+
+
+def too_long(status: int, text: str) -> bool:
+    """Whether an endpoint refuses a request since it does not fit into the model's context, in the words of OpenAI."""
+    return status == 400 and ("context_length_exceeded" in text or "maximum context length" in text)
 
 
 class Replay(Protocol):
@@ -308,7 +314,7 @@ class Transport:
                     made.reply = made.charge(body, text)
                     made.error = None if made.reply is not None else f"the reply is not a JSON object: {short(text)}"
                     return made
-                made.error = f"status {status}: {message(text)}"
+                made.error = f"status {status}: {message(text)}" + TOO_LONG * too_long(status, text)
                 self._fatal(status, text)
                 if status not in AGAIN:
                     self.lost = 0

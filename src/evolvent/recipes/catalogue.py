@@ -144,6 +144,5 @@ def describe_composition(
         "values": [
             {"path": show_path(s.path), "paper": describe(s.paper), "value": describe(s.value), "origin": s.origin}
             for s in settings_of(composition, settings, take, profile)
-            if s.value is not None or s.paper is not None
         ],
     }

@@ -13,6 +13,7 @@ from evolvent.core.errors import UserError
 from evolvent.core.loop import TooManyErrors
 from evolvent.core.records import Change, Request
 from evolvent.core.role import Role
+from evolvent.core.secrets import redact
 from evolvent.core.step import Step
 from evolvent.search.admission import Admission, keep_all
 from evolvent.search.candidate import PROGRAM, Candidate, candidate_of
@@ -23,6 +24,13 @@ from evolvent.tasks.evaluation import Evaluation
 
 UNTRIED = ("unusable", "lazy", "scope")  # how candidates end that are not evaluated, and cost no evaluation
 PATIENCE = 200  # of these in a row, after which the search stops
+PAID = 20, 60  # the same where an endpoint was asked for them, and how many requests that took: these cost money
+
+
+def why(evaluation: Evaluation) -> str:
+    """What an evaluation says, on one line: how it begins, and how it ends, where a traceback names its error."""
+    text = redact(" ".join(evaluation.feedback.split()))
+    return f"{text[:100]} ... {text[-200:]}" if len(text) > 300 else text or "no reason given"
 
 
 class Stuck(TooManyErrors):
@@ -49,6 +57,7 @@ class Archive:
     revised: list[Candidate] = field(default_factory=list, init=False)  # what it has not, of those before
     recalled: dict[tuple[int, int], Candidate] = field(default_factory=dict, init=False)  # uid, revision -> candidate
     untried: int = field(default=0, init=False)  # candidates in a row that were not evaluated, in this process
+    _asked: float = field(default=0, init=False)  # requests to endpoints before the first of these
     _best: Best = field(default_factory=Best, init=False)
     forms: Forms = field(default_factory=Forms, init=False)
 
@@ -66,7 +75,7 @@ class Archive:
         if not self.members:
             first = self.history[0].evaluation
             raise UserError(
-                f"the seed program is not valid ({first.status}: {first.feedback.strip() or 'no reason given'}), so "
+                f"the seed program is not valid ({first.status}: {why(first)}), so "
                 "there is nothing to vary; mend it, or its evaluator"
             )
         counts = np.array([self.children[c.uid] for c in self.members], float)
@@ -94,7 +103,7 @@ class Archive:
             self.members = self.admit(made, self.members)
             if made.valid and made.evaluation.complete and (best is None or made.value > best.value):
                 best, improved = made, improved + 1
-        self._look(self.history[before:])
+        self._look(self.history[before:], s.role.ledger.of("model_calls"))
         new, best = self.history[before:], self.best
         if best is not None:
             s.log("best", best.value)
@@ -106,16 +115,20 @@ class Archive:
             s.log("valid", float(np.mean([c.valid for c in new])))
         return []
 
-    def _look(self, new: list[Candidate]) -> None:
+    def _look(self, new: list[Candidate], asked: float) -> None:
         """`Stuck` where nothing has been evaluated for long: a budget of evaluations would last for ever."""
         for c in new:
             self.untried = self.untried + 1 if c.evaluation.status in UNTRIED else 0
-        if self.untried >= PATIENCE:
-            last = new[-1].evaluation
+        if not self.untried:
+            self._asked = asked
+        requests = asked - self._asked
+        if self.untried >= PATIENCE or (self.untried >= PAID[0] and requests >= PAID[1]):
+            last = self.history[-1].evaluation
+            paid = f" in {requests:g} requests" if requests else ""
             raise Stuck(
-                f"none of the last {self.untried} candidates could be evaluated (the latest is {last.status}: "
-                f"{last.feedback.strip() or 'no reason given'}); take another model, prompts of your own, or, where "
-                "rules vary programs, another seed or more components"
+                f"none of the last {self.untried} candidates{paid} could be evaluated (the latest is {last.status}: "
+                f"{why(last)}); take another model, prompts of your own, or, where rules vary programs, "
+                "another seed or more components"
             )
 
     def revise(self, uid: int, evaluation: Evaluation) -> None:
