@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from evolvent.core.errors import UserError
 from evolvent.run.session import begin
 from evolvent.run.spec import RunSpec
-from evolvent.tasks.beside import MOST, beside
+from evolvent.tasks.beside import MOST, beside, left_behind
 from evolvent.tasks.evaluation_result import EvaluationResult
 from evolvent.tasks.program import ProgramTask, load
 
@@ -139,8 +140,11 @@ def test_its_cascade_stops_early(folder: Path, tmp_path: Path, sandboxed: str) -
 
 
 def test_what_is_named_goes_along_and_nothing_else(folder: Path) -> None:
-    found = beside(folder, [EVALUATOR, PROGRAM], folder / "initial_program.py")
-    assert set(found) == {
+    (folder / "openevolve").mkdir()
+    (folder / "openevolve" / "settings.yaml").write_text("")  # no module of that name
+    named = "open('openevolve/settings.yaml')"
+    found = beside(folder, [EVALUATOR, PROGRAM, named], folder / "initial_program.py")
+    assert set(found) == {"openevolve/settings.yaml",
         "scoring.py", "weights.py", "tools/__init__.py", "tools/timing.py", "points.json", "extra.csv",
         "openevolve/__init__.py", "openevolve/evaluation_result.py",
     }  # fmt: skip
@@ -150,6 +154,79 @@ def test_the_program_goes_along_once(folder: Path) -> None:
     code = "import initial_program, json\nNAMES = 'initial_program.py', '../x.json', '/etc/a.txt', '\\0.txt'\n"
     (folder / "json.py").write_text("")
     assert beside(folder, [code], folder / "initial_program.py") == {}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'open("data/deep/x.jsonl")',
+        'Path("data/deep/x.jsonl").read_text()',
+        'Path(__file__).parent / "data" / "deep" / "x.jsonl"',
+        'Path(__file__).resolve().parent.joinpath("data", "deep", "x.jsonl")',
+        'Path(__file__).with_name("data") / "deep/x.jsonl"',
+        'os.path.join(HERE, "data", "deep", "x.jsonl")',
+        'os.path.join(os.path.dirname(os.path.abspath(__file__)), "data/deep", "x.jsonl")',
+        'str(Path(os.path.join(HERE, "data")) / "deep" / "x.jsonl")',
+        'HERE + "/data/deep/x.jsonl"',
+        'f"{HERE}/data/deep/x.jsonl"',
+        'DATA = HERE / "data"\nDEEP = DATA / "deep"\nopen(DEEP / "x.jsonl")',
+        'DATA = "data"\nopen(f"{DATA}/deep/x.jsonl")',
+    ],
+)
+def test_a_file_in_a_folder_below_is_found_by_its_path(folder: Path, line: str) -> None:
+    for name in ("data/deep/x.jsonl", "data/deep/y.jsonl"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("{}")
+    assert beside(folder, [line], folder / "initial_program.py") == {"data/deep/x.jsonl": "{}"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'HERE / ".." / "runs" / "best.py"',
+        'HERE / "secret" / name',
+        'f"{number}.txt"',
+        'HERE / ".git" / "config.txt"',
+        'open(".env.local")',
+        'open("runs/best.py")',
+        'open("/etc/hosts.txt")',
+        "x = x + x\ny = " + "+".join(["x"] * 500),
+    ],
+)
+def test_what_is_not_named_or_hidden_or_a_program_stays(folder: Path, line: str) -> None:
+    (folder / ".git").mkdir()
+    for name in (".git/config.txt", ".env.local", ".txt", "secret"):
+        (folder / name).write_text("secret")
+    assert beside(folder, [line], folder / "initial_program.py") == {}
+
+
+@pytest.mark.parametrize("suffix", [".tsv", ".md", ".yaml", ".yml", ".toml", ".dat", ".cpp"])
+def test_text_goes_along_whatever_its_suffix(folder: Path, suffix: str) -> None:
+    (folder / f"x{suffix}").write_bytes(b"a\tb\n")
+    assert beside(folder, [f"open('x{suffix}')"], folder / "initial_program.py") == {f"x{suffix}": "a\tb\n"}
+
+
+def test_what_may_be_written_by_the_evaluator_stays_without_a_word(folder: Path) -> None:
+    (folder / "out.npy").write_bytes(b"\x93NUMPY")
+    (folder / "zero.bin").write_bytes(b"\0\0")
+    (folder / "all.log").write_text("x" * (MOST + 1))
+    (folder / "most.log").write_text("x" * (MOST - 10))
+    (folder / "big.csv").write_text("x" * (MOST // 2))
+    names = "out.npy", "zero.bin", "all.log", "most.log", "big.csv"
+    assert set(beside(folder, [f"NAMES = {names}"], folder / "initial_program.py")) == {"big.csv"}
+
+
+def test_links_may_not_lead_out_of_the_folder(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    (elsewhere / "x.csv").write_text("1")
+    (elsewhere / "x.dat").write_text("1")
+    (folder / "out").symlink_to(elsewhere)
+    (folder / "here.csv").symlink_to(folder / "extra.csv")
+    assert beside(folder, ["open('here.csv'), open('out/x.dat')"], folder / "initial_program.py") == {
+        "here.csv": "1,2\n"
+    }
+    with pytest.raises(UserError, match=r"out/x.csv leads out of the evaluator's folder; put a copy"):
+        beside(folder, ["open('out/x.csv')"], folder / "initial_program.py")
 
 
 def test_openevolve_of_ones_own_is_not_replaced(folder: Path) -> None:
@@ -171,6 +248,71 @@ def test_files_that_cannot_go_along(folder: Path, name: str, content: bytes, tol
     with pytest.raises(UserError, match=told) as refused:
         the_task(folder)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("open(f'data/{NAME}.txt')", "data/x.txt lies beside .*: its name, with a suffix, has to be written out in"),
+        ("open(f'{HERE}/data/{NAME}.txt')", "data/x.txt lies beside .*: its name"),
+        ("open('data/x.npy', 'rb')", "data/x.npy lies beside .*: it is no UTF-8 text; save what is in it as .json"),
+        ("np.loadtxt('data/x.npy')", "data/x.npy lies beside .*: it is no UTF-8 text"),
+        ("open('big.dat')", "big.dat lies beside .*: all files together may have 1 MiB; make it smaller"),
+        ("open('runs/best.py')", "runs/best.py lies beside .*: Python goes where it is imported"),
+        ("os.listdir('runs')", "runs lies beside .*: folders do not go as a whole; name their files one by one"),
+        ("open('.venv/x.txt')", ".venv/x.txt lies beside .*: it is hidden, or leads out of the folder; put a copy"),
+        ("caught(lambda: open('data/x.npy'))", "^error: .*; data/x.npy lies beside"),
+    ],
+)
+def test_a_verdict_says_which_file_stayed_behind_and_why(folder: Path, line: str, told: str, sandboxed: str) -> None:
+    (folder / "data").mkdir()
+    (folder / "data" / "x.txt").write_text("x")
+    (folder / "data" / "x.npy").write_bytes(b"\x93NUMPY")
+    (folder / ".venv" / "x.txt").write_text("x")
+    (folder / "big.dat").write_text("x" * (MOST + 1))
+    (folder / "e.py").write_text(f"""
+import os
+import numpy as np
+HERE, NAME = os.path.dirname(os.path.abspath(__file__)), "x"
+def caught(call):
+    try:
+        call()
+    except OSError as reason:
+        return {{"score": 0.0, "error": str(reason)}}
+def evaluate(path):
+    return {line}
+""")
+    task = the_task(folder, "e.py")
+    with task.sandbox:
+        [found] = task.evaluate([PROGRAM])
+    assert re.search(told, found.feedback)
+    assert "\n" not in found.feedback
+
+
+def test_other_errors_are_told_as_they_are(folder: Path) -> None:
+    for error in (
+        "ValueError: extra.csv",
+        "[Errno 2] No such file or directory: 'nowhere.csv'",
+        "[Errno 2] No such file or directory: '../secret.txt'",
+        "[Errno 2] No such file or directory: 'extra.csv'",
+        f"[Errno 2] No such file or directory: '{'x' * 3000}'",
+    ):
+        assert left_behind(folder, {"extra.csv"}, error) == ""
+
+
+def test_files_of_folders_below_are_read_in_the_sandbox(folder: Path, sandboxed: str) -> None:
+    (folder / "data").mkdir()
+    (folder / "data" / "x.yaml").write_text("2.5")
+    (folder / "e.py").write_text("""
+from pathlib import Path
+DATA = Path(__file__).parent / "data"
+def evaluate(path):
+    return float((DATA / "x.yaml").read_text())
+""")
+    task = the_task(folder, "e.py")
+    with task.sandbox:
+        [found] = task.evaluate([PROGRAM])
+    assert (found.value, found.feedback) == (2.5, "")
 
 
 def test_an_evaluator_called_program(folder: Path, sandboxed: str) -> None:

@@ -25,7 +25,7 @@ from evolvent.core.errors import UserError, unknown
 from evolvent.core.records import Problem
 from evolvent.guard.sandbox import Call, Limits, Outcome, Sandbox
 from evolvent.tasks.base import Demo, Split, key_of, one_user
-from evolvent.tasks.beside import beside, source
+from evolvent.tasks.beside import beside, left_behind, source
 from evolvent.tasks.evaluation import Evaluation, invalid, read_result, sound
 from evolvent.tasks.worlds import WORLDS
 
@@ -65,6 +65,7 @@ class World:
     components  statements and expressions that operators may build from
     preload   modules that the sandbox has ready
     known     best known values: (value, who, when)
+    remedy    the feedback of a verdict -> what to do about it, if there is something to say
     """
 
     name: str
@@ -83,6 +84,7 @@ class World:
     check: Callable[[Any, Sequence[str]], Call] | None = None
     improve: Callable[[str, str, str, Sequence[str], int], Call] | None = None
     logs: Callable[[str, Sequence[str]], Call] | None = None
+    remedy: Callable[[str], str] | None = None
 
 
 class ProgramTask:
@@ -129,7 +131,7 @@ class ProgramTask:
             outcomes = self._checked(self.world.check, outcomes, [asked[i] for i in todo])
         for i, outcome in zip(todo, outcomes, strict=True):
             self.cpu_seconds += outcome.cpu
-            verdicts[i] = self._verdict(outcome, asked[i])
+            verdicts[i] = self._told(self._verdict(outcome, asked[i]))
         return [v for v in verdicts if v is not None]
 
     def run(self, calls: Sequence[Call]) -> list[Outcome]:
@@ -152,6 +154,11 @@ class ProgramTask:
         for i, outcome in zip(good, second, strict=True):
             found[i] = replace(outcome, value=(found[i].value, outcome.value), cpu=found[i].cpu + outcome.cpu)
         return found
+
+    def _told(self, verdict: Evaluation) -> Evaluation:
+        """The verdict with what the world says of its feedback."""
+        more = self.world.remedy(verdict.feedback) if self.world.remedy else ""
+        return replace(verdict, feedback=f"{verdict.feedback}; {more}") if more else verdict
 
     def _verdict(self, outcome: Outcome, names: Sequence[str]) -> Evaluation:
         if outcome.status != "ok":
@@ -211,6 +218,7 @@ def load(rest: str) -> ProgramTask:
                 {**files, PROGRAM: text}, ENTRY, "call", (module, "_".join(["evaluate", *names]), PROGRAM)
             ),
             lambda value, names: read_result(value),
+            remedy=lambda feedback: left_behind(evaluator.parent, {*files, PROGRAM}, feedback),
             stages=tuple((name,) for name in STAGES if f"evaluate_{name}" in functions),
             limits=Limits(seconds=time_limit(code)),
             preload=preloaded("\n".join([seed, *(text for name, text in files.items() if name.endswith(".py"))])),
