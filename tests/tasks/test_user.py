@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from evolvent.core.errors import UserError, VerifierError
+from evolvent.core.loop import System
 from evolvent.core.random import stream
+from evolvent.tasks.audit import audit
 from evolvent.tasks.base import SPLITS, Attempt, Score, score_all
 from evolvent.tasks.registry import Mixed, load_task
-from evolvent.tasks.user import UserTask
+from evolvent.tasks.user import MOST_ERRORS, UserTask
 
 PROBLEMS = 'def problems(): return [{"prompt": f"{i}+1=", "answer": str(i + 1)} for i in range(40)]\n'
 REWARD = "def reward(completion, answer): return float(completion == answer)\n"
@@ -174,8 +176,8 @@ BAD_FILES = [
     ("MAX_TOKENS = 0\n" + PROBLEMS + REWARD, "MAX_TOKENS is 0"),
     ("TIMEOUT = -1\n" + PROBLEMS + REWARD, "TIMEOUT is -1; it should be a number above 0"),
     (
-        PROBLEMS + "def reward(completion, answer): return float('nan') if completion == '?' else 0.0\n",
-        r"reward\(\) returned nan for 16 of 64 completions \(first: problem \w{4}, completion \"\?\"\); return",
+        PROBLEMS + "def reward(completion, answer): return float('nan') if completion != answer else 0.0\n",
+        r"reward\(\) returned nan for 48 of 64 completions \(first: problem \w{4}, completion \"\"\); return",
     ),
     (PROBLEMS + "def reward(completion, answer): return float('inf')\n", "returned inf for 64 of 64"),
     (
@@ -201,8 +203,8 @@ BAD_FILES = [
     (PROBLEMS + "def reward(completions): return ['a'] * len(completions)\n", "returned the string 'a' for 64 of 64"),
     (PROBLEMS + "def reward(completion, anwser): return 1\n", "asks for `anwser`.*did you mean `answer`"),
     (
-        PROBLEMS + "def reward(completion, answer):\n    return float(int(completion) == int(answer))\n",
-        r"raised ValueError: invalid literal.*\(line 3: `return float.*for 32 of 64.*wrong or odd answer is worth 0",
+        PROBLEMS + "def reward(completion, answer):\n    return float(int(completion + '.') == int(answer))\n",
+        r"raised ValueError: invalid literal.*\(line 3: `return float.*for 64 of 64.*wrong or odd answer is worth 0",
     ),
     (PROBLEMS + "import sys\ndef reward(completion, answer): sys.exit(1)\n", "raised SystemExit: 1 .line 3"),
     (
@@ -225,6 +227,56 @@ def test_bad_files_end_in_one_sentence(make: Make, text: str, said: str) -> None
     assert "\n" not in str(caught.value)
     assert "task.py" in str(caught.value)
     assert "Traceback" not in str(caught.value)
+
+
+SOME_FAIL = {
+    "raises": "    if completion == '?': raise RuntimeError('the judge is down')\n",
+    "a NaN": "    if completion == '?': return float('nan')\n",
+    "an exit": "    if completion == '?': sys.exit(1)\n",
+    "half of them": "    int(completion)\n",
+    "a crash": "    if completion == '?': os._exit(7)\n",
+    "a time-out": "    if completion == '?': time.sleep(60)\n",
+}
+
+
+@pytest.mark.parametrize("style", ["def reward(completion, answer): return one(completion, answer)\n",
+    "def reward(completions, answers): return [one(c, a) for c, a in zip(completions, answers)]\n"])  # fmt: skip
+@pytest.mark.parametrize("failing", SOME_FAIL.values(), ids=SOME_FAIL)
+def test_a_reward_that_fails_as_often_as_a_run_puts_up_with_is_for_the_audit(
+    make: Make, failing: str, style: str
+) -> None:
+    head = "import os, sys, time\nTIMEOUT = 0.3\ndef one(completion, answer):\n"
+    task = make(f"{PROBLEMS}{head}{failing}    return float(completion == answer)\n{style}")
+    problem = task.listed("train")[0]
+    answer = problem.data["answer"]
+    assert task.gold(problem) == [(answer, True, 1.0)]  # the tries that did not fail have been looked at
+    assert [x for x in outcomes(task, [(0, answer), (0, "?")]) if not isinstance(x, str)] == [1]
+    checks = {check.name: check for check in audit(task, problems=8).checks}
+    asked = "int(" in failing  # the audit's own garbage has no `?`
+    assert checks["errors"].severity == ("fail" if asked else "ok")
+    assert ("every try failed, see `errors`" in checks["garbage"].finding) == asked
+
+
+def test_answers_that_the_reward_fails_on_are_not_taken_for_right(make: Make) -> None:
+    task = make(PROBLEMS + "def reward(completion, answer): return 1 / (completion != '7')\n")
+    assert all(task.gold(problem) is None for problem in task.listed("train"))
+
+
+def test_what_the_run_puts_up_with_is_what_the_trial_puts_up_with() -> None:
+    assert System.max_errors == MOST_ERRORS
+
+
+def test_a_column_that_some_rows_lack_is_asked_for_in_vain(make: Make) -> None:
+    rows = "[{'prompt': f'{i}=', 'answer': str(i), **({'more': 1} if i else {})} for i in range(12)]"
+    with pytest.raises(UserError, match="asks for `more`, which no column is called.*rename the parameter"):
+        make(f"def problems(): return {rows}\ndef reward(completion, answer, more): return 1\n")
+
+
+def test_a_reward_that_always_hangs_is_not_tried_to_the_end(make: Make) -> None:
+    begun = time.perf_counter()
+    with pytest.raises(UserError, match=r"fails in reward\(\): no answer after 1 s"):
+        make("TIMEOUT = 1\nimport time\n" + PROBLEMS + "def reward(completion): time.sleep(60)\n")
+    assert time.perf_counter() - begun < 10  # 16 tries, one by one, would be 16 s at least
 
 
 CRASHES = """

@@ -162,6 +162,8 @@ def _undeserved(sheet: Sheet, kind: str, what: str, share: float) -> Check:
     rows = sheet.of(kind)
     if kind == "other" and _open_ended(sheet.task):
         return Check(name, "skipped", OPEN)
+    if not rows and any(t[1] == kind for t in sheet.tried):
+        return Check(name, "skipped", "not known: every try failed, see `errors`")
     if not rows:
         reason = "several turns, or no" if hasattr(sheet.task, "episode") else "no"
         return Check(name, "skipped", f"not made: {reason} right answers and wrong ones to put together")

@@ -28,6 +28,8 @@ CALL_TIME = 10.0  # seconds for one call, unless the file says TIMEOUT = ...
 MOST_FAILURES = 16  # crashes and time-outs in one batch, after which the rest of it is not tried
 MAX_TURNS = 8
 TRIED = 16  # problems that the reward is tried on when the task is loaded
+FEW = 4  # of them, where a call crashes or takes too long
+MOST_ERRORS = 0.5  # share of the tries that may fail: a run loses as many trajectories of a step (`core.loop`)
 FILE = re.compile(r"(.+?\.(?:py|jsonl|csv|parquet))(?::(.*))?$")
 CODE = re.compile(r"(.+\.py)(?::(\w+))?")
 NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
@@ -246,7 +248,7 @@ class UserTask(RowTask):
         return VerifierError(f"{self._called} {what} ({_which(attempt)})")
 
     def _try_out(self) -> None:
-        """Call the reward on a few problems; `UserError` if it does anything but return rewards."""
+        """Call the reward on a few problems; `UserError` if it fails more often than a run puts up with."""
         problems = [p for split in SPLITS for p in self.listed(split)]
         problems = problems[:: max(1, len(problems) // TRIED)][:TRIED]
         answers = [str(p.data.get("answer", "")) for p in problems]
@@ -257,21 +259,41 @@ class UserTask(RowTask):
             attempts += [Attempt(problem, text, info) for text in (own, "", "?", other)]
         try:
             found = dict(self._judge(attempts, range(len(attempts)), one_by_one=False))
+            if any("all" in r and "error" in r for r in found.values() if isinstance(r, dict)):
+                found = dict(self._judge(attempts, range(len(attempts))))  # one may have failed the batch, as in a run
         except ProcessError as reason:
+            right = self._try_few(attempts[: 4 * FEW], reason)[::4]
+        else:
+            self._refuse_failing(attempts, found)
+            right = [self._verdict(attempts[i], found[i]) for i in range(0, len(attempts), 4)]
+        given = [score for score, answer in zip(right, answers, strict=False) if answer.strip()]
+        full = [score.outcome for score in given if isinstance(score, Score)]
+        self._answers_are_gold = not self.multi_turn and len(full) == len(right) and min(full) == 1
+
+    def _refuse_failing(self, attempts: Sequence[Attempt], found: Mapping[int, Any]) -> None:
+        """`UserError` where too many tries gave no reward, or it lies in how the function is written."""
+        bad = {i: r for i, r in found.items() if isinstance(r, dict) and "score" not in r}
+        wrong = [i for i, r in bad.items() if "asks" in r or ("all" in r and "error" not in r)]
+        if wrong:
+            first = bad[min(wrong)]
+            raise UserError(f"{self._called} {_said(first)}; {_remedy(first)}")
+        if len(bad) > MOST_ERRORS * len(attempts):  # the audit tells of fewer
+            first = bad[min(bad)]
+            alike = sum(r.get("bad") == first.get("bad") for r in bad.values())
+            where = f"{alike} of {len(attempts)} completions (first: {_which(attempts[min(bad)])})"
+            raise UserError(f"{self._called} {_said(first)} for {where}; {_remedy(first)}")
+
+    def _try_few(self, attempts: Sequence[Attempt], reason: ProcessError) -> list[Score | VerifierError]:
+        """Verdicts of tries one by one, after one of them ended the process; `UserError` if too many do."""
+        scores: list[Score | VerifierError] = []
+        if isinstance(reason, TimedOut | Crashed) and any(  # else it would be long until all have failed
+            isinstance(self.score_many([attempts[i]])[0], Score) for i in (0, 2)
+        ):
+            scores = self.score_many(attempts)
+        if sum(isinstance(score, Score) for score in scores) < (1 - MOST_ERRORS) * len(attempts):
             what = f"fails in {self.function}()"
             raise UserError(self.file.explain(reason, what, "it is called with ordinary strings")) from None
-        bad = {i: r for i, r in found.items() if isinstance(r, dict) and "score" not in r}
-        if bad:
-            first = min(bad)
-            said = f"{self._called} {_said(bad[first])}"
-            if bad[first].get("all") or "asks" in bad[first]:
-                raise UserError(f"{said}; {_remedy(bad[first])}")
-            alike = sum(r.get("bad") == bad[first].get("bad") for r in bad.values())
-            where = f"{alike} of {len(attempts)} completions (first: {_which(attempts[first])})"
-            raise UserError(f"{said} for {where}; {_remedy(bad[first])}")
-        scores = [self._verdict(attempts[4 * i], found[4 * i]) for i, answer in enumerate(answers) if answer.strip()]
-        full = [score.outcome for score in scores if isinstance(score, Score)]
-        self._answers_are_gold = not self.multi_turn and len(full) == len(answers) and min(full) == 1
+        return scores
 
     def _first_state(self, problem: Problem) -> dict[str, Any]:
         """What is known of an episode after one empty turn."""
