@@ -1,4 +1,4 @@
-"""Scaffolds that work as they stand, whatever they are called; what a shell completes; what a dry run says."""
+"""Scaffolds that work as they stand, whatever they are called; what a dry run says."""
 
 from __future__ import annotations
 
@@ -7,16 +7,12 @@ import shlex
 from pathlib import Path
 
 import pytest
-from click.shell_completion import ShellComplete
-from tests.cli.finished import store_with_runs
 from tests.cli.test_runs import call, data
 from tests.small_model import small_model
 
 from evolvent.bench.statistics import Interval
-from evolvent.cli.main import cli
 from evolvent.cli.options import emit
 from evolvent.core.recipe import REGISTRY
-from evolvent.recipes import all_recipes
 
 
 @pytest.fixture(autouse=True)
@@ -45,38 +41,6 @@ def test_a_task_to_start_from(here: Path, capsys: pytest.CaptureFixture[str]) ->
     call(capsys, "run", "no-change", "--task", "my words.py", *how)
     (line,) = map(json.loads, Path("runs/one/metrics.jsonl").read_text().splitlines())
     assert 0.3 < line["outcome"] < 0.95
-
-
-@pytest.mark.parametrize(
-    ("words", "begun", "found"),
-    [
-        (["run"], "gr", "grpo"),
-        (["run"], "grpo+se", "grpo+sec"),
-        (["run", "--task"], "coun", "countdown"),
-        (["run", "--model"], "ti", "tiny"),
-        (["show"], "mc", "mc-grpo"),
-        (["tasks"], "ar", "arith"),
-        (["report", "--store", "STORE"], "o", "other"),
-        (["try", "--store", "STORE"], "ru", "run"),
-        (["resume"], "r", None),
-    ],
-)
-def test_completion(words: list[str], begun: str, found: str | None) -> None:
-    words = [str(store_with_runs()) if w == "STORE" else w for w in words]
-    values = [c.value for c in ShellComplete(cli, {}, "evolvent", "_").get_completions(words, begun)]
-    assert found in values if found else values == []
-
-
-def test_all_recipes_are_completed() -> None:
-    """They are read from the files; importing those would take too long."""
-    values = [c.value for c in ShellComplete(cli, {}, "evolvent", "_").get_completions(["show"], "")]
-    ours = {name for name, r in all_recipes().items() if "evolvent/recipes" in r.file}
-    assert set(values) == ours
-
-
-def test_a_file_is_completed_by_the_shell() -> None:
-    (item,) = ShellComplete(cli, {}, "evolvent", "_").get_completions(["run", "--task"], "my_ta")
-    assert item.type == "file"
 
 
 def test_a_dry_run_says_what_measuring_takes(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

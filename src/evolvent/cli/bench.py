@@ -21,9 +21,19 @@ PICTURES = (".png", ".svg", ".pdf")
 @click.command()
 @click.argument("arms", nargs=-1, required=True, shell_complete=complete.recipes)
 @click.option("--task", "-t", help="the task that all arms train on", shell_complete=complete.tasks)
-@click.option("--test", default="", help="the task that they are tested on, if another (its test split)")
 @click.option(
-    "--model", "-m", default="tiny", show_default=True, help="`tiny` takes its four checkpoints in turn, seed by seed"
+    "--test",
+    default="",
+    help="the task that they are tested on, if another (its test split)",
+    shell_complete=complete.tasks,
+)
+@click.option(
+    "--model",
+    "-m",
+    default="tiny",
+    show_default=True,
+    help="`tiny` takes its four checkpoints in turn, seed by seed",
+    shell_complete=complete.models,
 )
 @click.option(
     "--budget",
@@ -34,7 +44,13 @@ PICTURES = (".png", ".svg", ".pdf")
 )
 @click.option("--seeds", "-n", default=8, show_default=True, help="paired seeds")
 @click.option(
-    "--set", "-s", "settings", multiple=True, metavar="PATH=VALUE", help="for all arms; for one: 'grpo[propose.n=4]'"
+    "--set",
+    "-s",
+    "settings",
+    multiple=True,
+    metavar="PATH=VALUE",
+    help="for all arms; for one: 'grpo[propose.n=4]'",
+    shell_complete=complete.keys,
 )
 @click.option("--problems", default=1000, show_default=True, help="test problems")
 @click.option("--seed-program", default="", help="of searches: the program or texts that --task evaluates")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import importlib
 import os
 import sys
 from typing import Any
@@ -58,6 +59,7 @@ COMMANDS = {
     "completion": ("make:completion", "print the script for shell completion", "Make your own"),
 }
 
+COMPLETE = "_EVOLVENT_COMPLETE"  # the environment variable by which a shell asks for what can be completed
 FULL = (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT)  # what the system says where nothing can be written
 ODD_PLACE = (errno.ENOENT, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ENOTEMPTY, errno.EEXIST)
 
@@ -99,6 +101,8 @@ def cli() -> None:
 
 def main(args: list[str] | None = None) -> None:
     """Run the command line; bad input ends with one sentence and exit code 2."""
+    if COMPLETE in os.environ:
+        importlib.import_module("evolvent.cli.complete")  # it has bash's own way to ask
     try:
         code = cli.main(args, standalone_mode=False)
     except UserError as reason:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import keyword
-import os
 import re
 import shlex
 import time
@@ -188,13 +187,8 @@ def completion(shell: str) -> None:
     """
     from click.shell_completion import get_completion_class
 
-    from evolvent.cli.main import cli
+    from evolvent.cli.main import COMPLETE, cli
 
     make = get_completion_class(shell)
     assert make is not None
-    click.echo(make(cli, {}, "evolvent", "_EVOLVENT_COMPLETE").source())
-
-
-def completing() -> bool:
-    """Whether this process was started by a shell for completion."""
-    return "_EVOLVENT_COMPLETE" in os.environ
+    click.echo(make(cli, {}, "evolvent", COMPLETE).source())

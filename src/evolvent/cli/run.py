@@ -77,7 +77,13 @@ def live_options(command: Any) -> Any:
     help="everything random depends on it; the same seed repeats the run exactly",
 )
 @click.option(
-    "--set", "-s", "settings", multiple=True, metavar="PATH=VALUE", help="any value of the recipe (`evolvent show`)"
+    "--set",
+    "-s",
+    "settings",
+    multiple=True,
+    metavar="PATH=VALUE",
+    help="any value of the recipe (`evolvent show`)",
+    shell_complete=complete.keys,
 )
 @click.option("--take", multiple=True, metavar="PATH=RECIPE", help="whose value to take where combined recipes differ")
 @click.option("--profile", default="auto", show_default=True, help="small-scale values: tiny, or paper for none")

@@ -59,7 +59,15 @@ def list_(family: str | None, as_json: bool) -> None:
 
 @click.command()
 @click.argument("composition", shell_complete=complete.recipes)
-@click.option("--set", "-s", "settings", multiple=True, metavar="PATH=VALUE", help="show it with these values")
+@click.option(
+    "--set",
+    "-s",
+    "settings",
+    multiple=True,
+    metavar="PATH=VALUE",
+    help="show it with these values",
+    shell_complete=complete.keys,
+)
 @click.option("--take", multiple=True, metavar="PATH=RECIPE", help="whose value to take where recipes differ")
 @click.option("--profile", default="tiny", show_default=True, help="the small-scale values to show beside the paper's")
 @json_option

@@ -26,7 +26,12 @@ class Speaker:
 @click.command(name="try")
 @click.argument("run_or_model", metavar="RUN_OR_MODEL", shell_complete=complete.runs_and_models)
 @click.option("--problems", "-n", type=click.IntRange(1), help="take so many problems that training never saw")
-@click.option("--task", "-t", help="the task that problems and tools come from (default: the run's)")
+@click.option(
+    "--task",
+    "-t",
+    help="the task that problems and tools come from (default: the run's)",
+    shell_complete=complete.tasks,
+)
 @click.option("--temperature", type=click.FloatRange(0, 100), default=0.0, show_default=True, help="0 is greedy")
 @click.option("--samples", type=click.IntRange(1, 64), default=1, show_default=True, help="answers to each prompt")
 @click.option("--version", "number", type=int, help="a version of `evolvent lineage RUN` (default: the head)")
