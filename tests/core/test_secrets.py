@@ -16,6 +16,13 @@ from evolvent.core.secrets import redact
         ("postgresql+psycopg://u:p@localhost:5432/db", "postgresql+psycopg://***@localhost:5432/db"),
         ("http://host:8000/v1 and a:b@c", "http://host:8000/v1 and a:b@c"),
         ("http://me@host/path:1@2", "http://me@host/path:1@2"),
+        ("postgresql://u:p@ss@h/db", "postgresql://***@h/db"),
+        ("postgresql://u:a/b@h/db", "postgresql://***@h/db"),
+        ("postgresql://u:1234@h/db", "postgresql://***@h/db"),
+        ("http://host:8000/v1@2 and http://[::1]:80/a@b", "http://host:8000/v1@2 and http://[::1]:80/a@b"),
+        ("postgresql://h/db?user=u&password=p@ss/w&sslmode=on", "postgresql://h/db?user=u&password=***&sslmode=on"),
+        ("https://h/v1?api_key=abc#m", "https://h/v1?api_key=***#m"),
+        ("f'http://h/v1?api_key={k}' + '&password=x'", "f'http://h/v1?api_key={k}' + '&password=x'"),
         ("", ""),
     ],
 )

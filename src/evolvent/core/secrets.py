@@ -1,6 +1,7 @@
 """Keep keys and passwords out of what is stored, logged and shown.
 
-Two kinds are known: `user:password@` in an address, and values of environment variables that are named like secrets.
+Three kinds are known: `user:password@` in an address, `password=` and its like in its query, and values of environment
+variables that are named like secrets.
 """
 
 from __future__ import annotations
@@ -11,7 +12,11 @@ import re
 from functools import lru_cache
 
 NAMED = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL", re.IGNORECASE)
-ADDRESS = re.compile(r"(://)[^/\s:@\"']*:[^/\s@\"']+(?=@)")
+# passwords may hold @ and /, though they should not; what follows a port is a path
+ADDRESS = re.compile(r"(://)[^/\s:@\"'?#\[]*:(?!\d+/)[^\s\"'<>]{1,200}(?=@)")
+QUERY = re.compile(
+    r"(://[^\s\"'<>{}]{1,200}?[?&](?:password|passwd|access_token|api_?key)=)[^&#\s\"'<>{}]+", re.IGNORECASE
+)
 SHORTEST = 8  # characters; shorter values are words that may stand anywhere
 
 
@@ -32,4 +37,4 @@ def redact(text: str) -> str:
     pattern = _pattern(tuple(sorted(values, key=lambda v: (-len(v), v))))
     if pattern is not None:
         text = pattern.sub("***", text)
-    return ADDRESS.sub(r"\1***", text) if "://" in text else text
+    return QUERY.sub(r"\1***", ADDRESS.sub(r"\1***", text)) if "://" in text else text
