@@ -2,24 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from evolvent.run.assemble import Assembled
 from evolvent.search.archive import Archive
-from evolvent.search.candidate import Candidate
 from evolvent.search.rescore import believe
-
-
-def contenders(history: Sequence[Candidate]) -> Sequence[Candidate]:
-    """Whoever was evaluated wholly; where nobody got through all stages, all that have a value, as if they had.
-
-    They are evaluated wholly now, so a search that a threshold was too high for does not end without a program.
-    """
-    if any(c.valid and c.evaluation.complete for c in history):
-        return history
-    return [replace(c, evaluation=replace(c.evaluation, complete=True)) for c in history]
 
 
 def measure_search(assembled: Assembled) -> list[tuple[str, dict[str, Any]]]:
@@ -30,7 +17,7 @@ def measure_search(assembled: Assembled) -> list[tuple[str, dict[str, Any]]]:
     archives = [p for p in assembled.system.parts.values() if isinstance(p, Archive)]
     ledger = assembled.system.ledger
     before = dict(ledger.spent.get("evidence", {}))
-    found = believe(assembled.main_role, contenders(archives[0].history)) if archives else None
+    found = believe(assembled.main_role, archives[0].history) if archives else None
     if found is None:
         return []
     archives[0].winner = found["winner"]

@@ -38,9 +38,13 @@ def form_of(candidate: Candidate) -> str:
 
 
 def finalists(history: Iterable[Candidate], top: int = TOP) -> list[Candidate]:
-    """The best valid candidates that were evaluated wholly, the best first, no two of the same normal form."""
+    """The best valid candidates that were evaluated wholly, the best first, no two of the same normal form.
+
+    Where nobody got through all stages, of those that have a value: a threshold that is too high loses no program.
+    """
+    alive = [c for c in history if c.valid]
     found: dict[str, Candidate] = {}
-    for c in ranked(c for c in history if c.valid and c.evaluation.complete):
+    for c in ranked([c for c in alive if c.evaluation.complete] or alive):
         if len(found) == top:
             break
         found.setdefault(form_of(c), c)
