@@ -20,6 +20,7 @@ from evolvent.core.secrets import redact
 from evolvent.guard.process import Crashed, ProcessError, Raised, TimedOut, Worker
 from evolvent.tasks.base import SPLITS, Attempt, Demo, Piece, Reply, Score, key_of
 from evolvent.tasks.extract import final_answer
+from evolvent.tasks.misplaced import refuse_evaluator
 from evolvent.tasks.rows import MAX_TOKENS, Row, RowTask, load_rows, missing_file, read_rows
 
 PROGRAM = Path(__file__).with_name("user_program.py")
@@ -148,6 +149,8 @@ class UserTask(RowTask):
         categories: Sequence[str] = (),
         import_time: float = IMPORT_TIME,
     ) -> None:
+        if rows is None:
+            refuse_evaluator(path, function)
         self.file, self.function = UserFile(path, import_time), function
         self.file.need(function, f"def {function}(completion, answer): return float(completion.strip() == answer)")
         name = self.file.constant("NAME", Path(source).stem if source else path.stem, (str,))
