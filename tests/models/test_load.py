@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from tests.hub import hub_folder, hub_model, hub_tokenizer
 from tests.toys import random_policy
 
@@ -130,7 +132,7 @@ def test_adapters_from_a_folder_and_fresh_ones(kind: str, tmp_path: Path) -> Non
         ({"model_type": "bert", "architectures": ["BertForMaskedLM"]}, "no causal language model"),
         ({"quantization_config": {"quant_method": "gptq"}}, "quantised"),
         ({"hidden_size": None}, "lacks 'hidden_size'"),
-        ({"hidden_size": 64}, r"is \[\d+, 32\], but config.json says \[\d+, 64\]"),
+        ({"hidden_size": 64}, r"is \[\d+, 32\], but config.json says \[\d+, 64\].*copy or save the model again"),
         ({"num_hidden_layers": 3}, "the weights lack model.layers.2"),
         ({"tie_word_embeddings": False, "model_type": "qwen3", "head_dim": 8}, "k_norm"),
     ],
@@ -143,6 +145,21 @@ def test_models_that_cannot_be_trained_here(values: dict[str, object], said: str
 def test_other_models_must_be_whole_too(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"the weights lack transformer\.h\.2"):
         load_policy(str(change(hub_folder(tmp_path, "gpt2"), n_layer=3)))
+
+
+@pytest.mark.parametrize("kind", ["qwen2", "gpt2"])
+def test_the_number_of_tensors_that_the_weights_lack(kind: str, tmp_path: Path) -> None:
+    path = hub_folder(tmp_path, kind) / "model.safetensors"
+    tensors = load_file(path)
+    first, second = sorted(name for name in tensors if ".bias" in name or "norm" in name)[:2]
+    del tensors[first]
+    save_file(tensors, path, metadata={"format": "pt"})
+    with pytest.raises(UserError, match=rf"the weights lack {re.escape(first)}; the folder is not whole.*copy or save"):
+        load_policy(str(tmp_path))
+    del tensors[second]
+    save_file(tensors, path, metadata={"format": "pt"})
+    with pytest.raises(UserError, match=rf"the weights lack {re.escape(first)} and 1 more; "):
+        load_policy(str(tmp_path))
 
 
 @pytest.mark.parametrize("kind", ["qwen2", "gpt2"])
@@ -162,7 +179,7 @@ def test_broken_folders(kind: str, tmp_path: Path) -> None:
         with pytest.raises(UserError, match=r"config.json (cannot be read|holds no JSON object)"):
             load_policy(str(tmp_path))
     config.unlink()
-    with pytest.raises(UserError, match=r"it has no config\.json"):
+    with pytest.raises(UserError, match=r"it has no config\.json; give one that `save_pretrained` or"):
         load_policy(str(tmp_path))
     config.write_text(said)
     for name in ("tokenizer.json", "tokenizer_config.json"):
@@ -197,6 +214,22 @@ def test_names_that_are_nothing() -> None:
         find_model("nowhere")
     with pytest.raises(UserError, match=r"unknown model `./no/such/folder`"):
         find_model("./no/such/folder")
+
+
+def test_near_misses_of_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "cache"))
+    random_policy().save(tmp_path / "my-run" / "checkpoint-100")
+    for spec, said in {
+        "my-run": r"my-run is not a model folder: it has no config\.json; give the folder .*, as .*-100$",
+        "./my-rum": r"unknown model `./my-rum`; did you mean my-run\?",
+        "my-run/checkpoint-10": r"hub cannot be reached .*; did you mean my-run/checkpoint-100\?; check the name",
+        "my-run/checkpoint-100/config.json": "is a file; give the folder of the model .* as my-run/checkpoint-100$",
+        "./no/such": r"unknown model `./no/such` \(seed",
+    }.items():
+        with pytest.raises(UserError, match=said):
+            load_policy(spec)
 
 
 def test_contexts() -> None:
@@ -304,5 +337,5 @@ def test_a_hub_that_cannot_be_reached(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_the_tokenizer_must_fit(tmp_path: Path) -> None:
     hub_model("qwen2", 99).save_pretrained(tmp_path)
     hub_tokenizer("chatml").save_pretrained(tmp_path)
-    with pytest.raises(UserError, match="do not belong together"):
+    with pytest.raises(UserError, match="do not belong together, so copy the tokenizer's files"):
         load_policy(str(tmp_path))

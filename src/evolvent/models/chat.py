@@ -74,7 +74,8 @@ class ChatFormat:
         size = config.get("vocab_size") or (config.get("text_config") or {}).get("vocab_size")
         if size and len(tokenizer) > size and max(tokenizer.get_vocab().values()) >= size:
             raise UserError(
-                f"{folder}: the tokenizer has {len(tokenizer)} tokens and the model {size}; they do not belong together"
+                f"{folder}: the tokenizer has {len(tokenizer)} tokens and the model {size}; they do not belong "
+                "together, so copy the tokenizer's files from the model's home"
             )
         path = folder / GENERATION
         generation = json.loads(path.read_text()) if path.is_file() else {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +49,13 @@ def read_json(path: Path) -> dict[str, Any]:
 def read_config(folder: Path) -> dict[str, Any]:
     """The `config.json` of a model folder."""
     if not (folder / "config.json").is_file():
-        raise UserError(f"{folder} is not a model folder: it has no config.json")
+        below = sorted(path.parent for path in folder.glob("*/config.json"))
+        remedy = (
+            f"give the folder of one model, as {below[-1]}"
+            if below
+            else "give one that `save_pretrained` or `evolvent export` wrote, or that was downloaded whole"
+        )
+        raise UserError(f"{folder} is not a model folder: it has no config.json; {remedy}")
     return read_json(folder / "config.json")
 
 
@@ -67,6 +73,15 @@ def weight_files(folder: Path) -> list[Path]:
                 )
             return files
     raise UserError(f"{folder} has no weights ({WEIGHTS}); copy the whole model, or save it with `save_pretrained`")
+
+
+def not_whole(folder: Path, missing: Collection[str]) -> UserError:
+    """The error for weights that lack tensors."""
+    more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+    return UserError(
+        f"{folder}: the weights lack {min(missing)}{more}; the folder is not whole, or its config.json is that of "
+        "another model: copy or save the model again"
+    )
 
 
 def tensors(folder: Path) -> Iterator[tuple[str, Tensor]]:
@@ -107,17 +122,15 @@ def read_decoder(folder: Path, dtype: torch.dtype = torch.float32, device: torch
             continue
         if wanted[name].shape != tensor.shape:
             raise UserError(
-                f"{folder}: {name} is {list(tensor.shape)}, but config.json says {list(wanted[name].shape)}"
+                f"{folder}: {name} is {list(tensor.shape)}, but config.json says {list(wanted[name].shape)}; weights "
+                "and config.json belong to two models, so copy or save the model again"
             )
         module, _, leaf = name.rpartition(".")
         value = tensor.to(device=device, dtype=dtype, copy=True).contiguous()
         setattr(model.get_submodule(module), leaf, nn.Parameter(value))
         del wanted[name]
     if wanted:
-        missing_names = sorted(wanted)
-        raise UserError(
-            f"{folder}: the weights lack {missing_names[0]} and {len(missing_names) - 1} more; the folder is not whole"
-        )
+        raise not_whole(folder, wanted)
     model.cos, model.sin = (table.to(device) for table in rotary_tables(config))
     return model
 

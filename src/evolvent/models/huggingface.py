@@ -46,6 +46,8 @@ def read_model(folder: Path, dtype: torch.dtype, device: torch.device) -> nn.Mod
     """Any causal language model, without dropout, so that training sees the distribution that was sampled from."""
     from transformers import AutoConfig, AutoModelForCausalLM
 
+    from evolvent.models.checkpoint import not_whole
+
     with quiet():
         try:
             config = AutoConfig.from_pretrained(folder)
@@ -57,8 +59,7 @@ def read_model(folder: Path, dtype: torch.dtype, device: torch.device) -> nn.Mod
             first = (str(reason).strip().splitlines() or [type(reason).__name__])[0]
             raise UserError(f"{folder} cannot be loaded ({first}); copy or save the model again") from None
     if found["missing_keys"]:
-        names = sorted(found["missing_keys"])
-        raise UserError(f"{folder}: the weights lack {names[0]} and {len(names) - 1} more; the folder is not whole")
+        raise not_whole(folder, found["missing_keys"])
     return model.to(device).eval()
 
 

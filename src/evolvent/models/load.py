@@ -46,14 +46,27 @@ def find_model(spec: str) -> Path:
     folder = Path(spec).expanduser()
     if folder.is_dir():
         return folder
+    if folder.is_file():
+        raise UserError(f"{spec} is a file; give the folder of the model that it belongs to, as {folder.parent}")
     known = ["tiny", *seed_models()]
     at_hub = HUB.fullmatch(spec)
     if at_hub and not spec.startswith("."):
         return from_hub(at_hub["id"], at_hub["revision"])
+    near = nearest(spec, known) or near_folder(spec)
     raise UserError(
-        f"unknown model `{spec}`{nearest(spec, known)} (seed models: {', '.join(known)}; or give the folder or the "
+        f"unknown model `{spec}`{near} (seed models: {', '.join(known)}; or give the folder or the "
         "hub id of a Hugging Face model, as in Qwen/Qwen2.5-0.5B-Instruct)"
     )
+
+
+def near_folder(spec: str) -> str:
+    """`; did you mean x?` for the folder here whose name is nearest, or an empty string."""
+    path = Path(spec).expanduser()
+    try:
+        folders = sorted(str(p) for p in path.parent.iterdir() if p.is_dir())
+    except OSError:
+        return ""
+    return nearest(str(path), folders)
 
 
 def weights_size(spec: str) -> int:
@@ -96,8 +109,8 @@ def from_hub(name: str, revision: str | None = None) -> Path:
     except (LocalEntryNotFoundError, HfHubHTTPError, OSError, ValueError) as reason:
         first = str(reason).strip().splitlines()[0]
         raise UserError(
-            f"`{name}` is neither a folder here nor in the local cache, and the hub cannot be reached ({first}); "
-            "check the name and the network, or give the folder of a model"
+            f"`{name}` is neither a folder here nor in the local cache, and the hub cannot be reached ({first})"
+            f"{near_folder(name)}; check the name and the network, or give the folder of a model"
         ) from None
     return folder
 
