@@ -204,7 +204,8 @@ def test_a_line_of_text_is_a_prompt(tmp_path: Path) -> None:
         ("a.jsonl", "[1, 2]\n", "a.jsonl line 1 is a list"),
         ("a.jsonl", '{"prompt": "1"}\n' * 12, "line 1 has no `answer`.*a.jsonl:my_reward.py"),
         ("a.jsonl", '{"prompt": "1", "answer": null}\n', "the answer of line 1"),
-        ("a.jsonl", "", "has no problems"),
+        ("a.jsonl", "", 'a.jsonl has no problems; at least 10 rows are needed, each a line, as in {"prompt"'),
+        ("a.csv", "prompt,answer\n", "a.csv has no problems; at least 10 rows .* after a first line prompt,answer"),
         ("a.csv", "", "line 1 should name every column"),
         ("a.csv", "prompt,answer\n1,2\n1,2,3\n", "line 3 has not 2 fields"),
         ("a.csv", "prompt,answer\n1,2\n1\n", "line 3 has not 2 fields"),
@@ -223,3 +224,13 @@ def test_a_file_that_is_no_text_and_one_that_is_not_there(tmp_path: Path) -> Non
         load_rows(tmp_path / "a.jsonl")
     with pytest.raises(UserError, match=r"there is no file .*b\.jsonl; did you mean a.jsonl"):
         load_rows(tmp_path / "b.jsonl")
+    with pytest.raises(
+        UserError, match=r"zzzzzzzzzzzz\.jsonl; its folder has a\.jsonl: check the path, or give a \.py file"
+    ):
+        load_rows(tmp_path / "zzzzzzzzzzzz.jsonl")
+    with pytest.raises(
+        UserError, match=r"zzzzzzzzzzzz\.csv; its folder has no \.csv file: check .* rows in \.jsonl, \.csv"
+    ):
+        load_rows(tmp_path / "zzzzzzzzzzzz.csv")
+    with pytest.raises(UserError, match=r"there is no file .*b\.csv, nor a folder .*no; check the path"):
+        load_rows(tmp_path / "no" / "b.csv")

@@ -45,7 +45,8 @@ def test_a_sum_of_tasks() -> None:
     ("spec", "said"),
     [
         ("countdwn", "did you mean countdown"),
-        ("nothing_like_it", "a task of your own is a .py file"),
+        ("nothing_like_it", "a task of your own is a .py file, or rows in .jsonl"),
+        (".", r"\. cannot be a task; give a .py file with problems and a reward, or rows in"),
         ("countdown:9x9x9", "has no level"),
         ("rg/gdc", "did you mean gcd"),
         ("arith+", "names no task"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -63,9 +64,18 @@ def _one(spec: str, wording: str) -> Any:
 
         return ReasoningGym(name.removeprefix("rg/"), chosen, wording=wording)
     if name not in BUILT_IN:
-        raise unknown("task", name, BUILT_IN, "`evolvent tasks` lists all; a task of your own is a .py file")
+        raise _no_task(name)
     made = places.at(BUILT_IN[name].place)
     return made(chosen, wording=wording) if chosen else made(wording=wording)
+
+
+def _no_task(name: str) -> UserError:
+    """The error for a name that no task has; it may be that of a file."""
+    if os.path.exists(name):
+        kinds = ", ".join(FILES[1:])
+        return UserError(f"{name} cannot be a task; give a .py file with problems and a reward, or rows in {kinds}")
+    own = f"a task of your own is a .py file, or rows in {', '.join(FILES[1:])}"
+    return unknown("task", name, BUILT_IN, f"`evolvent tasks` lists all; {own}")
 
 
 def module_of(spec: str) -> str:
@@ -78,7 +88,7 @@ def module_of(spec: str) -> str:
     if name.startswith("rg/"):
         return REASONING_GYM
     if name not in BUILT_IN:
-        raise unknown("task", name, BUILT_IN, "`evolvent tasks` lists all")
+        raise _no_task(name)
     return BUILT_IN[name].place.partition(":")[0]
 
 

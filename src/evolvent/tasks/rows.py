@@ -22,6 +22,12 @@ from evolvent.tasks.base import SHARES, SPLITS, Demo, Piece, Score, Split, key_o
 from evolvent.tasks.extract import final_answer
 
 SUFFIXES = (".jsonl", ".csv", ".parquet")
+MOST_NAMED = 5  # files, where another one is not there
+EXAMPLES = {
+    ".jsonl": 'each a line, as in {"prompt": "2+2=", "answer": "4"}',
+    ".csv": "each a line as in 2+2=,4 after a first line prompt,answer",
+    ".py": 'each of problems() a dict, as in {"prompt": "2+2=", "answer": "4"}',
+}
 FEWEST = 10  # rows, below which a split by shares means nothing
 SPLIT_NAMES: dict[str, Split] = {
     "train": "train", "training": "train",
@@ -56,9 +62,14 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def missing_file(path: Path) -> UserError:
-    """The error for a file that is not there, with the nearest name in its folder."""
-    beside = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-    return UserError(f"there is no file {path}{nearest(path.name, beside)}")
+    """The error for a file that is not there, with the nearest name in its folder, or what could be given instead."""
+    if not path.parent.is_dir():
+        return UserError(f"there is no file {path}, nor a folder {path.parent}; check the path")
+    beside = sorted(p.name for p in path.parent.iterdir() if p.is_file())
+    alike = [name for name in beside if name.endswith(path.suffix)]
+    there = f"its folder has {', '.join(alike[:MOST_NAMED])}" if alike else f"its folder has no {path.suffix} file"
+    other = f"; {there}: check the path, or give a .py file, or rows in {', '.join(SUFFIXES)}"
+    return UserError(f"there is no file {path}{nearest(path.name, beside) or other}")
 
 
 def _jsonl(path: Path, lines: Iterable[str]) -> list[Row]:
@@ -251,7 +262,8 @@ class RowTask:
     ) -> None:
         """`source` is what errors call the file; `openings` are the first texts of the rows' environments."""
         if not rows:
-            raise UserError(f"{source} has no problems; at least {FEWEST} rows are needed")
+            how = f", {example}" if (example := EXAMPLES.get(Path(source).suffix)) else ""
+            raise UserError(f"{source} has no problems; at least {FEWEST} rows are needed{how}")
         for row in rows:
             for column, value in row.data.items():
                 check_plain(value, f"{source}: column `{column}` of {row.place}")
