@@ -325,11 +325,13 @@ def test_bad_adapters_are_refused(tmp_path: Path) -> None:
         with pytest.raises(UserError, match=said):
             load_adapter(random_policy(), "policy", tmp_path)
     (tmp_path / lora.CONFIG).write_text(config)
-    with pytest.raises(UserError, match="has"):
+    with pytest.raises(UserError, match="the adapter has no .*; take the model that it was trained on"):
         load_adapter(random_policy(layers=3), "policy", tmp_path)
-    with pytest.raises(UserError, match="the model has"):
+    with pytest.raises(UserError, match="the model has no .*; take the model that it was trained on"):
         load_adapter(random_policy(layers=1), "policy", tmp_path)
-    with pytest.raises(UserError, match=r"is \[2, 32\]"):
+    with pytest.raises(
+        UserError, match=r"is \[2, 32\], .*; take the model that it was trained on.* in adapter_config.json"
+    ):
         load_adapter(random_policy(width=64), "policy", tmp_path)
     (tmp_path / lora.WEIGHTS).write_bytes(b"nothing")
     with pytest.raises(UserError, match="cannot be read"):

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from evolvent.models.policy import Policy
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+OTHER_MODEL = f"; take the model that it was trained on, and name that as base_model_name_or_path in {CONFIG}"
 PREFIX = "base_model.model."  # before every name in PEFT's files
 PLACE = re.compile(r"\.lora_[AB]\.([^.]+)\.")
 FIELDS = ("rank", "alpha", "targets")
@@ -274,6 +275,7 @@ def load_adapter(policy: Policy, name: str, folder: Path) -> None:
         raise UserError(
             f"{folder} does not fit this model: "
             + (f"the model has no {extra[0]}" if extra else f"the adapter has no {missing[0]}")
+            + OTHER_MODEL
         )
     _copy(wanted, found, folder)
 
@@ -287,5 +289,7 @@ def _copy(wanted: Mapping[str, nn.Parameter], found: Mapping[str, Tensor], folde
     with torch.no_grad():
         for name, parameter in wanted.items():
             if parameter.shape != found[name].shape:
-                raise UserError(f"{folder}: {name} is {list(found[name].shape)}, the model has {list(parameter.shape)}")
+                raise UserError(
+                    f"{folder}: {name} is {list(found[name].shape)}, the model has {list(parameter.shape)}{OTHER_MODEL}"
+                )
             parameter.copy_(found[name])
