@@ -34,7 +34,7 @@ def test_a_search_shows_its_best_value_and_its_archive() -> None:
     assert "signal" not in text
     assert "tokens" not in text
     line = display.line(p, display.begun + 4)
-    assert "step 2 (20% of 80 verifier calls)" in line
+    assert "step 2 (20% of 80 evaluations)" in line
     assert "best 2.5 after 9 evaluations" in line
     assert "tokens" not in line
 

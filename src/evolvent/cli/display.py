@@ -13,7 +13,6 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from evolvent.core.ledger import Budget
 from evolvent.run.session import Progress
 
 BARS = " ▁▂▃▄▅▆▇█"
@@ -41,7 +40,7 @@ class Display:
     """Step, score or best value, gate accuracy, tokens per second, and how long it will take."""
 
     def __init__(self, title: str, budget: str, quiet: bool = False) -> None:
-        self.title, self.budget, self.quiet = title, Budget.parse(budget), quiet
+        self.title, self.budget, self.quiet = title, budget, quiet  # the budget in the user's own words
         self.console = Console(stderr=True)
         self.live: Live | None = None
         self.scores: list[float] = []
@@ -105,7 +104,7 @@ class Display:
         gate = f" gate {self.gate[-1]:.3f}" if self.gate else ""
         score = f" score {mean(self.scores[-10:]):.3f}" if self.scores else ""
         if self.best:
-            score = f" best {self.best[-1]:.6g} after {p.spent['verifier_calls']:,.0f} evaluations"
+            score = f" best {self.best[-1]:.6g} after {counted(p.spent['verifier_calls'], 'evaluation')}"
         errors = f" errors {p.metrics['errors']:.0f}" if p.metrics.get("errors") else ""
         return (
             f"step {p.t} ({p.share:.0%} of {self.budget}){score}{gate}{errors} {self.rate()}"
@@ -131,6 +130,11 @@ class Display:
         times = f"elapsed {duration(p.seconds)}   left {duration(self.eta(p, now))}"
         table.add_row("speed", "   ".join(filter(None, (self.rate().strip(), times))))
         return table
+
+
+def counted(number: float, noun: str) -> str:
+    """`1 evaluation`, `1,200 evaluations`."""
+    return f"{number:,.0f} {noun}{'s' * (number != 1)}"
 
 
 def members(metrics: Mapping[str, float]) -> str:

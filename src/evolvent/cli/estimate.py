@@ -17,6 +17,7 @@ from evolvent.models.memory import Memory, estimate, shortage, size, total
 from evolvent.run.assemble import Assembled
 from evolvent.run.final import GATE_PROBLEMS, SAMPLES, TEST_PROBLEMS
 from evolvent.tasks.base import Split
+from evolvent.tasks.evaluation import judges_answers
 
 HOPELESS = 2.0  # times the memory that there is: more than the estimate can be wrong by
 
@@ -123,7 +124,8 @@ def print_estimate(assembled: Assembled, as_json: bool, final: bool | None = Tru
     click.echo(f"  steps            {measured['steps']:,}")
     click.echo(f"  tokens sampled   {measured['tokens_sampled']:,}")
     click.echo(f"  tokens trained   {measured['tokens_trained']:,}")
-    click.echo(f"  verifier calls   {measured['verifier_calls']:,}")
+    judged = "verifier calls" if judges_answers(assembled.task) else "evaluations"
+    click.echo(f"  {judged:<16} {measured['verifier_calls']:,}")
     click.echo(f"  time             {duration(measured['seconds'])}")
     if beside := measured["measuring"]:
         rest = f"{beside['tokens_sampled']:,} tokens, {duration(beside['seconds'])} (not with --no-final)"

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from evolvent.cli.display import duration
-from evolvent.lineage.descent import believed, chosen, descent, valid, worth
+from evolvent.cli.display import counted, duration
+from evolvent.lineage.descent import Candidate, believed, chosen, descent, valid, worth
 from evolvent.lineage.figures import percent
 from evolvent.run.session import Result
 from evolvent.run.spec import RunSpec
@@ -19,6 +21,7 @@ UNPROMOTED = (
     "No candidate reached the thresholds of all stages of its evaluation, so these are values of the first stages; "
     "--set judge.promote=everybody evaluates all wholly, --set judge.promote.thresholds=0.1,0.5 asks for less."
 )
+FAILED = 0.25  # share of the candidates, from which on it is said how they failed
 MANY = 20  # valid candidates, after which it is strange that all have the same value
 
 
@@ -38,12 +41,7 @@ def print_final(result: Result, report: Path | None, where: str = "") -> None:
         console.print(searched(result) if result.view.candidates else practice(result))
     if result.reached:
         console.print("The target was reached.")
-    spent = result.ledger.spent["method"]
-    console.print(
-        f"Spent: {spent['steps']:,.0f} steps, {spent['sampled']:,.0f} tokens sampled, {spent['trained']:,.0f} trained, "
-        f"{spent['verifier_calls']:,.0f} verifier calls, {duration(spent['seconds'])}"
-        + (f"; on measuring: {result.ledger.of('sampled', 'evidence'):,.0f} tokens" if not result.interrupted else "")
-    )
+    console.print(spent_line(result))
     for kind, count in result.assembled.system.errors.items():
         console.print(f"Errors (left out of every update): {count} x {kind}")
     if report:
@@ -65,28 +63,57 @@ def print_final(result: Result, report: Path | None, where: str = "") -> None:
         console.print(f"  {command:<62} {text}")
 
 
+def spent_line(result: Result) -> str:
+    """What the method spent, and what measuring took beside it.
+
+    What the ledger calls verifier calls are evaluations in a search; where the world has instances, these are more than
+    there are candidates.
+    """
+    spent, instances = result.ledger.spent["method"], getattr(result.assembled.task, "instances", None)
+    judged = f"{spent['verifier_calls']:,.0f} verifier calls"
+    beside = f"on measuring: {result.ledger.of('sampled', 'evidence'):,.0f} tokens"
+    if result.view.candidates:
+        each = ", each of one program on one instance" if instances and instances("train") else ""
+        judged = counted(spent["verifier_calls"], "evaluation") + each
+        beside = f"on the best anew: {counted(result.ledger.of('verifier_calls', 'evidence'), 'evaluation')}"
+    return (
+        f"Spent: {spent['steps']:,.0f} steps, {spent['sampled']:,.0f} tokens sampled, {spent['trained']:,.0f} trained, "
+        f"{judged}, {duration(spent['seconds'])}" + (f"; {beside}" if not result.interrupted else "")
+    )
+
+
+def failures(candidates: Collection[Candidate]) -> str:
+    """How most of the candidates that have no value failed, where these are many; else nothing."""
+    found = Counter(c["evaluation"]["status"] for c in candidates if not worth(c))
+    if not found or found.total() < FAILED * len(candidates):
+        return ""
+    status, count = found.most_common(1)[0]
+    return f"{found.total()} of {len(candidates)} candidates failed, most often with the status `{status}` ({count})."
+
+
 def searched(result: Result) -> str:
     """The best candidate of a search beside the seed program, and what it is worth when it is evaluated anew."""
-    line = descent(result.view)
+    line, failed = descent(result.view), failures(result.view.candidates.values())
     if not line:
-        return f"None of {len(result.view.candidates)} candidates is valid."
+        return " ".join([f"None of {len(result.view.candidates)} candidates is valid.", failed])
     first, best = line[0], line[-1]
     count = sum(worth(c) for c in result.view.candidates.values())
     values = {c["evaluation"]["value"] for c in result.view.candidates.values() if worth(c)}
     if count >= MANY and len(values) == 1:
-        return (
+        same = (
             f"All {count} valid candidates have the value {best['value']:.10g}: does the evaluator look at the program?"
         )
+        return "\n".join(filter(None, [same, failed]))
     program = result.folder / "best.py"
     whole = chosen(result.view) is not None or any(map(valid, result.view.candidates.values()))
-    return (
+    found = (
         f"Best value {best['value']:.10g} (seed program {first['value']:.10g}): candidate {best['uid']} of "
         f"{len(result.view.candidates)}, {count} of them valid, by {best['operator']} in step {best['step']}, "
-        f"{len(line) - 1} change{'s' * (len(line) != 2)} from the seed program.\n"
-        + ("" if whole else f"{UNPROMOTED}\n")
-        + (f"{believed(result.view.rescored)}\n" if result.view.rescored else "")
-        + (f"Program:    {program}" if program.exists() else f"`evolvent export {result.name} best.py` writes it.")
+        f"{len(line) - 1} change{'s' * (len(line) != 2)} from the seed program."
     )
+    written = f"Program:    {program}" if program.exists() else f"`evolvent export {result.name} best.py` writes it."
+    anew = believed(result.view.rescored) if result.view.rescored else ""
+    return "\n".join(filter(None, [found, failed, "" if whole else UNPROMOTED, anew, written]))
 
 
 def practice(result: Result) -> str:

@@ -287,11 +287,15 @@ def samples(view: RunView) -> list[dict[str, Any]]:
 
 
 def spent(view: RunView) -> dict[str, Any]:
-    """Rows of units with the amounts of each account."""
+    """Rows of units with the amounts of each account; what judges is an evaluator in a search."""
     accounts = view.spent
+    names = {unit: (unit.replace("_", " "), text) for unit, text in UNITS.items()}
+    if view.candidates:
+        names["verifier_calls"] = ("evaluations", "programs evaluated, each on one instance")
+        names["verifier_seconds"] = ("CPU seconds", "seconds of the processor in evaluations")
     rows = [
-        {"unit": unit.replace("_", " "), "what": text, "amounts": [accounts[a].get(unit, 0.0) for a in accounts]}
-        for unit, text in UNITS.items()
+        {"unit": name, "what": text, "amounts": [accounts[a].get(unit, 0.0) for a in accounts]}
+        for unit, (name, text) in names.items()
         if any(accounts[a].get(unit) for a in accounts)
     ]
     return {"accounts": list(accounts), "rows": rows}
