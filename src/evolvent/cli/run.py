@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -171,8 +172,21 @@ def start(spec: Any, options: dict[str, Any]) -> int:
         refuse_unsound(assembled.task, spec.task)
     store = open_store(options["store_"])
     with Display(f"{spec.recipe} on {spec.task}, {spec.model}", spec.budget, options["quiet"]) as display:
-        result = Session(store, spec, options["name"] or "", watch=display, say=display.say, **how).start(assembled)
+        watch = watching(display, assembled)
+        result = Session(store, spec, options["name"] or "", watch=watch, say=display.say, **how).start(assembled)
     return finish(result, store, options)
+
+
+def watching(display: Any, assembled: Any) -> Callable[[Any], None]:
+    """The display, which also says what is wrong with the seed program of a search once that is evaluated."""
+    from evolvent.run.notes import troubled_seed
+
+    def watch(progress: Any) -> None:
+        display(progress)
+        if progress.t == 1 and (line := troubled_seed(assembled)):
+            display.say(line)
+
+    return watch
 
 
 def warn_of_memory(assembled: Any) -> None:

@@ -1,12 +1,17 @@
-"""What a user should know of where the programs of a search run, before it begins: their sandbox, and idle workers."""
+"""What a user should know of a search when it begins: the sandbox, idle workers, what is odd in the seed program."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+from evolvent.core.secrets import redact
 from evolvent.guard.cage import installed
 from evolvent.guard.sandbox import Sandbox
 from evolvent.run.assemble import Assembled
+from evolvent.search.archive import Archive
+from evolvent.search.variation.blocks import blocks
+from evolvent.tasks.registry import is_file
 
 WEAKER = {  # than bubblewrap
     "sandlock": "programs run in sandlock, not in bubblewrap: no network and no files of yours, but no namespaces of "
@@ -16,12 +21,19 @@ WEAKER = {  # than bubblewrap
 TO_GET = "to have bubblewrap: apt install bubblewrap"
 TO_MEND = "bubblewrap is installed and does not work here (it needs user namespaces, which containers often forbid)"
 ELSEWHERE = "that of each machine of the pool"
+ERROR = re.compile(  # the name of an exception; or `stderr: ...` of an evaluator, with more than a number or `none`
+    r"Traceback \(most recent call last\)|\b[A-Z]\w+(?:Error|Exception|Exit|Interrupt)\b"
+    r"|^(?i:error|stderr|traceback|exception)\w*: (?!(?i:none|null|no|ok)\b)[^\n]*[A-Za-z]{3}",
+    re.MULTILINE,
+)
+BLANK = re.compile(r"\s*(?:#.*)?$")
+LONG = 160  # characters of a message, after which it is cut
 SIZES = ("children", "agents", "n")  # fields of parts that propose; their product is how many programs a step has
 
 
 def notes(assembled: Assembled, pool: str = "") -> list[str]:
     """Lines to say before the first step; nothing is tried for them, and most searches need none."""
-    lines = (weaker_sandbox(sandbox_of(assembled.task, pool)), idle_workers(assembled))
+    lines = (weaker_sandbox(sandbox_of(assembled.task, pool)), idle_workers(assembled), empty_block(assembled.task))
     return [line for line in lines if line]
 
 
@@ -63,6 +75,41 @@ def idle_workers(assembled: Assembled) -> str:
     enough = -(-workers * getattr(part, field) // many)
     why = ": parents are drawn before their siblings are known" if field == "children" else ""
     return f"{says}; add --set propose.{field}={enough} (another search{why})"
+
+
+def empty_block(task: object) -> str:
+    """One line where nothing but comments stands in what may change of the seed program; else empty."""
+    seed = getattr(task, "seed_program", "")
+    lines, found = seed.split("\n"), blocks(seed)
+    if not seed.strip() or any(not BLANK.match(line) for span in found for line in lines[span.first - 1 : span.last]):
+        return ""
+    which = f"the EVOLVE block after line {found[0].first - 1}" if len(found) == 1 else "every EVOLVE block"
+    return (
+        f"{which} of the seed program is empty: rules have nothing to vary there, and a model begins with nothing; put "
+        "into the block what is to be improved"
+    )
+
+
+def troubled_seed(assembled: Assembled) -> str:
+    """One line where the seed program has a value, and yet an error in what its evaluation says; else empty.
+
+    Of an evaluator of the user's own: in the worlds of the package the seed programs' mistakes are part of the task.
+    """
+    if not is_file(assembled.spec.task):
+        return ""
+    archive = next((p for p in assembled.system.parts.values() if isinstance(p, Archive)), None)
+    if archive is None or not archive.history or archive.history[0].evaluation.value is None:
+        return ""
+    first = archive.history[0].evaluation
+    told = next((line.strip() for line in reversed(first.feedback.split("\n")) if ERROR.search(line)), "")
+    if not told:
+        return ""
+    told = redact(told)
+    told = told if len(told) <= LONG else f"{told[: LONG - 3]}..."
+    return (
+        f"the seed program has the value {first.value:.10g}, and its evaluation says `{told}`; if that is no part "
+        "of the task, stop, and mend the program or its evaluator"
+    )
 
 
 def evaluates_beside(task: object) -> bool:
