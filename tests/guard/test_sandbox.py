@@ -6,6 +6,7 @@ import contextlib
 import functools
 import math
 import os
+import random
 import resource
 import signal
 import subprocess
@@ -114,6 +115,14 @@ def test_a_value_comes_back_with_its_time_and_what_was_printed(any_kind: Sandbox
     assert outcome.printed == "words"
     assert outcome.seconds > 0
     assert outcome.cpu > 0
+
+
+def test_a_folder_of_data_may_have_the_name_of_a_module(any_kind: Sandbox) -> None:
+    """The program meets the module that was seeded, or loaded before, and its own file beside it."""
+    text = "import random\nfrom pathlib import Path\ndef f(): return random.random(), Path('random/x.txt').read_text()"
+    one = Call({"program.py": text, "random/x.txt": "data"}, "program", "f", (), seed=3)
+    first, second = any_kind.run([one, one], QUICK)
+    assert first.value == second.value == [random.Random(3).random(), "data"]
 
 
 def test_arrays_become_lists_and_nan_stays_a_float(any_kind: Sandbox) -> None:

@@ -105,8 +105,8 @@ def write_files(files: dict[str, str], folder: str) -> None:
         path = Path(folder, name)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-        # Its own files come before modules of the same name that the server has loaded.
-        sys.modules.pop(Path(name).parts[0].removesuffix(".py"), None)
+        if name.endswith(".py"):  # its own modules come before those of the same name that the server has loaded
+            sys.modules.pop(Path(name).parts[0].removesuffix(".py"), None)
     sys.path.insert(0, folder)
     importlib.invalidate_caches()
 
