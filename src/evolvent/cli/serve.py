@@ -48,8 +48,7 @@ def serve(
     from evolvent.engine.huggingface import local_engine
     from evolvent.lineage.runs import run_names
     from evolvent.models.load import load_policy
-    from evolvent.serve.app import create_app
-    from evolvent.serve.app import serve as listen
+    from evolvent.serve.app import bind, create_app, serve_at
 
     key = os.environ.get(key_env) if key_env else None
     if key_env and not key:
@@ -64,5 +63,6 @@ def serve(
     else:
         policy = load_policy(subject)
     app = create_app(policy, local_engine(policy, Ledger()), name or subject, key=key)
-    click.echo(f"serving {name or subject} on http://{host}:{port}/v1 (Ctrl-C ends it)", err=True)
-    listen(app, host, port)
+    with bind(host, port) as listening:  # before anything is promised
+        click.echo(f"serving {name or subject} on http://{host}:{port}/v1 (Ctrl-C ends it)", err=True)
+        serve_at(app, listening)

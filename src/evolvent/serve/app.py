@@ -288,10 +288,16 @@ def bind(host: str = "127.0.0.1", port: int = 8000) -> socket.socket:
     try:
         return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as reason:
-        raise UserError(f"cannot listen on {host}:{port} ({reason.strerror}); choose another with --port") from None
+        why = str(reason.strerror).partition(" (while")[0]  # Python repeats the address
+        raise UserError(f"cannot listen on {host}:{port} ({why}); choose another with --port") from None
 
 
 def serve(app: Starlette, host: str = "127.0.0.1", port: int = 8000) -> None:
     """Serve until interrupted. Only this machine can reach 127.0.0.1; give a key before binding elsewhere."""
     with bind(host, port) as listening:
-        uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=5)).run([listening])
+        serve_at(app, listening)
+
+
+def serve_at(app: Starlette, listening: socket.socket) -> None:
+    """Serve at a socket of `bind` until interrupted."""
+    uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=5)).run([listening])
