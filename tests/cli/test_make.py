@@ -1,4 +1,4 @@
-"""Scaffolds that work as they stand, whatever they are called; what a dry run says."""
+"""Scaffolds that work as they stand, whatever they are called; files of options."""
 
 from __future__ import annotations
 
@@ -43,37 +43,12 @@ def test_a_task_to_start_from(here: Path, capsys: pytest.CaptureFixture[str]) ->
     assert 0.3 < line["outcome"] < 0.95
 
 
-def test_a_dry_run_says_what_measuring_takes(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    args = "run", "grpo", "--task", "arith:1x1", "--model", small_model(), "--budget", "3 steps", "--dry-run"
-    found = data(capsys, *args)
-    assert found["measuring"]["tokens_sampled"] > 0
-    assert found["steps"] == 3
-    assert "measured on the test split" in call(capsys, *args)
-    assert data(capsys, *args, "--no-final")["measuring"] is None
-    assert list(here.iterdir()) == []
-
-
 def test_a_file_of_options_may_say_no(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "run.toml").write_text("no-final = true\ndry-run = true\n")
     args = "run", "grpo", "--task", "arith:1x1", "--model", small_model(), "--budget", "3 steps", "--config", "run.toml"
     assert "start and end" not in call(capsys, *args)
     (here / "run.toml").write_text("no-final = false\ndry-run = true\n")
     assert "start and end" in call(capsys, *args)
-
-
-def test_a_dry_run_of_what_samples_nothing_knows_no_pace(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    args = "run", "sft", "--task", "arith:1x1", "--model", small_model(), "--budget", "3 steps", "--dry-run"
-    assert "how long is not known, as no step samples" in call(capsys, *args)
-    assert data(capsys, *args)["measuring"] is None
-
-
-def test_a_dry_run_measures_no_more_problems_than_a_file_has(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = [json.dumps({"prompt": f"{i}+1=", "answer": str(i + 1)}) for i in range(10)]  # 2 to test, 1 for the gate
-    (here / "rows.jsonl").write_text("\n".join(rows))
-    options = "--model", small_model(), "--budget", "1 step", "--set", "propose.problems=4", "--set", "propose.n=4"
-    found = data(capsys, "run", "grpo", "--task", "rows.jsonl", *options, "--dry-run")
-    rollouts = 2 * 17 * (2 + 1)
-    assert found["measuring"]["tokens_sampled"] == round(rollouts * found["tokens_sampled"] / (4 * 4))
 
 
 def test_intervals_are_objects_in_json(capsys: pytest.CaptureFixture[str]) -> None:

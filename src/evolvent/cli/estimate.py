@@ -94,13 +94,15 @@ def print_estimate(assembled: Assembled, as_json: bool, final: bool | None = Tru
         return
     warning = memory_warning(assembled)
     spec, system = assembled.spec, assembled.system
-    budget = Budget.parse(spec.budget)
-    begun = time.perf_counter()
+    budget, answers = Budget.parse(spec.budget), judges_answers(assembled.task)
+    if not answers:
+        system.step()  # of a search the first one evaluates the seed program alone
+    before, begun = dict(system.ledger.spent["method"]), time.perf_counter()
     done = system.step()
     seconds = time.perf_counter() - begun
-    spent = system.ledger.spent["method"]
+    spent = {unit: amount - before[unit] for unit, amount in system.ledger.spent["method"].items()}
     if not spent[budget.unit]:
-        raise UserError(f"a first step spent nothing of a budget of {budget}; try --dry-run with a budget in steps")
+        raise UserError(f"a step spent nothing of a budget of {spec.budget}; try --dry-run with a budget in steps")
     steps = max(1.0, budget.amount / spent[budget.unit])
     memory = memory_of(assembled)
     weights = memory.checkpoint // 3
@@ -113,24 +115,23 @@ def print_estimate(assembled: Assembled, as_json: bool, final: bool | None = Tru
         "tokens_trained": round(steps * spent["trained"]),
         "verifier_calls": round(steps * spent["verifier_calls"]),
         "seconds": round(steps * seconds),
-        "measuring": measuring(assembled.task, done, spent["sampled"]) if final is not False else None,
+        "measuring": measuring(assembled.task, done, spent["sampled"]) if final is not False and answers else None,
         "peak_memory_bytes": memory.peak,
         "disk_bytes": memory.checkpoint + versions * weights,
     }
     if as_json:
         emit({**measured, "warning": warning})
         return
-    click.echo(f"{spec.recipe} on {spec.task} with {spec.model}, {budget} (from one step that was thrown away)")
+    click.echo(f"{spec.recipe} on {spec.task} with {spec.model}, {spec.budget} (from one step that was thrown away)")
     click.echo(f"  steps            {measured['steps']:,}")
     click.echo(f"  tokens sampled   {measured['tokens_sampled']:,}")
     click.echo(f"  tokens trained   {measured['tokens_trained']:,}")
-    judged = "verifier calls" if judges_answers(assembled.task) else "evaluations"
-    click.echo(f"  {judged:<16} {measured['verifier_calls']:,}")
+    click.echo(f"  {'verifier calls' if answers else 'evaluations':<16} {measured['verifier_calls']:,}")
     click.echo(f"  time             {duration(measured['seconds'])}")
     if beside := measured["measuring"]:
         rest = f"{beside['tokens_sampled']:,} tokens, {duration(beside['seconds'])} (not with --no-final)"
         click.echo(f"  start and end    measured on the test split: {rest}")
-    elif final is not False:
+    elif final is not False and answers:
         click.echo("  start and end    measured on the test split; how long is not known, as no step samples")
     click.echo(f"  memory           {size(memory.peak)} at most, beside the libraries")
     click.echo(f"  disk             {size(measured['disk_bytes'])}: a checkpoint and {versions} versions")
