@@ -77,7 +77,9 @@ def test_a_file_with_problems_and_a_reward_may_have_an_evaluate_of_its_own(more:
 
 def test_a_seed_program_beside_an_async_evaluator(tmp_path: Path) -> None:
     (tmp_path / "waits.py").write_text(f"async {OPENEVOLVE}")
+    (tmp_path / "program.py").write_text("x = 1\n")
+    task = task_of(str(tmp_path / "waits.py"), str(tmp_path / "program.py"))
     with pytest.raises(UserError, match=r"waits\.py line 1: evaluate is async"):
-        task_of(str(tmp_path / "waits.py"), "program.py")
+        load_task(task)
     (tmp_path / "waits.py").write_text(OPENEVOLVE)
-    assert task_of(str(tmp_path / "waits.py"), "program.py").startswith("program:")
+    assert load_task(task).name == task

@@ -15,7 +15,6 @@ import click
 
 from evolvent.core.errors import UserError
 from evolvent.engine import SPECIAL, is_endpoint
-from evolvent.tasks.misplaced import refuse_async
 from evolvent.tasks.texts import TEXT_FILES
 
 STORE = os.environ.get("EVOLVENT_STORE", "runs")
@@ -49,7 +48,6 @@ def task_of(task: str, seed: str | None) -> str:
     if not seed:
         return task
     if seed.endswith(".py"):
-        refuse_async(Path(task))  # what a program evaluates with is not imported here
         return f"program:{task}:{seed}"
     if seed.endswith(TEXT_FILES) or Path(seed).is_dir():
         return f"texts:{task}:{seed}"

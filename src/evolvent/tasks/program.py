@@ -27,6 +27,7 @@ from evolvent.guard.sandbox import Call, Limits, Outcome, Sandbox
 from evolvent.tasks.base import Demo, Split, key_of, one_user
 from evolvent.tasks.beside import beside, left_behind, source
 from evolvent.tasks.evaluation import Evaluation, invalid, read_result, sound
+from evolvent.tasks.misplaced import refuse_async
 from evolvent.tasks.worlds import WORLDS
 
 PROGRAM = "program.py"
@@ -203,6 +204,7 @@ def load(rest: str) -> ProgramTask:
         if verdict := unreadable(text):
             raise UserError(f"{path} is not Python: {verdict.feedback}")
     functions = names_of(code)
+    refuse_async(evaluator)
     if "evaluate" not in functions:
         raise UserError(f"{evaluator} has no function evaluate(program_path); it should return a dict of numbers")
     module = evaluator.stem if evaluator.stem.isidentifier() and evaluator.name != PROGRAM else EVALUATOR

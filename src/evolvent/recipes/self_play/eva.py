@@ -28,9 +28,10 @@ def promised(name: str) -> dict[str, Any]:
     uniform, static = {"propose.evolve.worth": "alike"}, {"propose.evolve.share": 0.0}
     arms: dict[str, Any] = {"ours": {}, "uniform": {"recipe": name, **uniform}, "static": {"recipe": name, **static}}
     place: dict[str, Any] = {
-        "task": "countdown:2x20,2x50,3x20",
+        "task": "countdown:2x20,2x50,3x20,5x12,5x50",  # the last two are beyond the model
         "test": "countdown:2x99,3x50",
         "budget": "100 steps",
+        "common": {"propose.problems": 32},
         "arms": arms,
     }
     regret, harder = up("train.evolve/gap", 0.03, "uniform"), up("test.sampled", 0.02, "uniform", "static")
