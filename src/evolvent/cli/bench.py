@@ -57,6 +57,7 @@ PICTURES = (".png", ".svg", ".pdf")
 @click.option(
     "--baselines/--no-baselines", default=True, help="of searches: random, independent and sequential sampling beside"
 )
+@click.option("--skip-audit", is_flag=True, help="compare even if the audit of the task's verifier fails")
 @click.option("--jobs", "-j", default=0, help="processes, one thread each (default: all cores)")
 @click.option("--picture", default="compare.png", show_default=True, help="where to draw the learning curves")
 @store_option
@@ -80,6 +81,7 @@ def compare(
     from evolvent.bench.compare import parse_arm, plot
     from evolvent.core.recipe import parse_composition
     from evolvent.recipes import all_recipes, resolve
+    from evolvent.run.check import refuse_unsound
     from evolvent.tasks.evaluation import judges_answers
     from evolvent.tasks.registry import load_task
 
@@ -105,6 +107,8 @@ def compare(
         parse_composition(resolve(arm.recipe), all_recipes())
     if len(parsed) < 2:
         raise UserError("compare needs at least two arms; `no-change` is a good second one")
+    if not o["skip_audit"]:
+        refuse_unsound(loaded, task)
     result = run_comparison(
         parsed,
         task,

@@ -160,6 +160,8 @@ def start(spec: Any, options: dict[str, Any]) -> int:
             refuse_workers(spec)
         raise
     refuse_hopeless(assembled, how["target"])
+    if not options["skip_audit"]:
+        refuse_unsound(assembled.task, spec.task)
     if options["dry_run"]:
         from evolvent.cli.estimate import print_estimate
 
@@ -168,8 +170,6 @@ def start(spec: Any, options: dict[str, Any]) -> int:
     if assembled.policy.size:  # else the model is elsewhere, or there is none
         warn_of_memory(assembled)
     warn_of_leaks(assembled)
-    if not options["skip_audit"]:
-        refuse_unsound(assembled.task, spec.task)
     store = open_store(options["store_"])
     with Display(f"{spec.recipe} on {spec.task}, {spec.model}", spec.budget, options["quiet"]) as display:
         watch = watching(display, assembled)
