@@ -151,9 +151,10 @@ def test_config_files(text: str, said: str, model: Path, here: Path, capsys: pyt
 
 @pytest.mark.parametrize("command", [["run", "grpo", "--dry-run"], ["compare", "grpo", "no-change"]])
 def test_a_verifier_that_any_answer_satisfies(
-    command: list[str], model: Path, here: Path, capsys: pytest.CaptureFixture[str]
+    command: list[str], model: Path, here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is planned, and no methods are compared, on rewards that mean nothing."""
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")  # importing the file leaves nothing beside it
     rows = "def problems(): return [{'prompt': f'{i}+1=', 'answer': str(i + 1)} for i in range(30)]\n"
     (here / "always.py").write_text(rows + "def reward(completion, answer): return 1.0\n")
     said = refused([*command, "--task", "always.py", "--model", str(model)], capsys)

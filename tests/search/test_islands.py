@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evolvent.core.errors import UserError
+from evolvent.core.ledger import Ledger
 from evolvent.core.records import Group, Problem, Request
 from evolvent.core.step import Step
 from evolvent.lineage.runs import read_run
@@ -94,7 +95,7 @@ def test_some_move_and_neither_the_best_nor_the_seed(values: list[list[float]], 
 def step(t: int, values: list[float], uses: tuple[str, ...] = ("0",)) -> Step:
     """A step that has evaluated programs of these values."""
     request = Request(Problem("p", (), {}), 1, uses=uses)
-    role: Any = SimpleNamespace(seed=0, name="main")
+    role: Any = SimpleNamespace(seed=0, name="main", ledger=Ledger())
     s = Step(t, role)
     for i, value in enumerate(values):
         made = written(str(i), request, f"{t} {i}", "rule")
