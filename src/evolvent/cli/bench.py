@@ -11,7 +11,16 @@ import click
 from click.core import ParameterSource
 
 from evolvent.cli import complete
-from evolvent.cli.options import emit, json_option, open_store, pairs, store_option, task_of
+from evolvent.cli.options import (
+    emit,
+    json_option,
+    model_option,
+    open_store,
+    pairs,
+    settings_option,
+    store_option,
+    task_of,
+)
 from evolvent.core.errors import UserError, unknown
 from evolvent.lineage.figures import NOTHING, percent, share
 
@@ -27,14 +36,7 @@ PICTURES = (".png", ".svg", ".pdf")
     help="the task that they are tested on, if another (its test split)",
     shell_complete=complete.tasks,
 )
-@click.option(
-    "--model",
-    "-m",
-    default="tiny",
-    show_default=True,
-    help="`tiny` takes its four checkpoints in turn, seed by seed",
-    shell_complete=complete.models,
-)
+@model_option("`tiny` takes its four checkpoints in turn, seed by seed")
 @click.option(
     "--budget",
     "-b",
@@ -43,15 +45,7 @@ PICTURES = (".png", ".svg", ".pdf")
     help='of every arm and seed: "2M tokens", "300 steps", ...',
 )
 @click.option("--seeds", "-n", default=8, show_default=True, help="paired seeds")
-@click.option(
-    "--set",
-    "-s",
-    "settings",
-    multiple=True,
-    metavar="PATH=VALUE",
-    help="for all arms; for one: 'grpo[propose.n=4]'",
-    shell_complete=complete.keys,
-)
+@settings_option("for all arms; for one: 'grpo[propose.n=4]'")
 @click.option("--problems", default=1000, show_default=True, help="test problems")
 @click.option("--seed-program", default="", help="of searches: the program or texts that --task evaluates")
 @click.option(

@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from evolvent.cli import complete
 from evolvent.core.errors import UserError
 from evolvent.engine import SPECIAL, is_endpoint
 from evolvent.tasks.texts import TEXT_FILES
@@ -30,6 +31,18 @@ def store_option(command: Callable[..., Any]) -> Callable[..., Any]:
 def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """`--json`."""
     return click.option("--json", "as_json", is_flag=True, help="print JSON, for scripts")(command)
+
+
+def settings_option(text: str) -> Callable[..., Any]:
+    """`--set`, with the help of the command."""
+    return click.option(
+        "--set", "-s", "settings", multiple=True, metavar="PATH=VALUE", help=text, shell_complete=complete.keys
+    )
+
+
+def model_option(text: str) -> Callable[..., Any]:
+    """`--model`, with the help of the command; the seed model where none is named."""
+    return click.option("--model", "-m", default="tiny", show_default=True, help=text, shell_complete=complete.models)
 
 
 def open_store(where: str, create: bool = True) -> Any:

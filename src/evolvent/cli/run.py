@@ -14,7 +14,18 @@ from click.core import ParameterSource
 
 from evolvent.cli import complete
 from evolvent.cli.config import config_option
-from evolvent.cli.options import STORE, emit, json_option, open_store, pairs, store_option, task_of, use_threads
+from evolvent.cli.options import (
+    STORE,
+    emit,
+    json_option,
+    model_option,
+    open_store,
+    pairs,
+    settings_option,
+    store_option,
+    task_of,
+    use_threads,
+)
 from evolvent.core.errors import UserError
 from evolvent.core.secrets import redact
 
@@ -56,14 +67,7 @@ def live_options(command: Any) -> Any:
     help="levels after a colon: arith:2x3-chain, my_task.py",
     shell_complete=complete.tasks,
 )
-@click.option(
-    "--model",
-    "-m",
-    default="tiny",
-    show_default=True,
-    help="a seed model, the folder or hub id of a Hugging Face model, http://host/v1#name",
-    shell_complete=complete.models,
-)
+@model_option("a seed model, the folder or hub id of a Hugging Face model, http://host/v1#name")
 @click.option(
     "--budget",
     "-b",
@@ -77,15 +81,7 @@ def live_options(command: Any) -> Any:
     show_default=True,
     help="everything random depends on it; the same seed repeats the run exactly",
 )
-@click.option(
-    "--set",
-    "-s",
-    "settings",
-    multiple=True,
-    metavar="PATH=VALUE",
-    help="any value of the recipe (`evolvent show`)",
-    shell_complete=complete.keys,
-)
+@settings_option("any value of the recipe (`evolvent show`)")
 @click.option("--take", multiple=True, metavar="PATH=RECIPE", help="whose value to take where combined recipes differ")
 @click.option("--profile", default="auto", show_default=True, help="small-scale values: tiny, or paper for none")
 @click.option(

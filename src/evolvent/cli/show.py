@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from evolvent.cli import complete
-from evolvent.cli.options import emit, json_option
+from evolvent.cli.options import emit, json_option, settings_option
 from evolvent.core.errors import UserError, unknown
 
 
@@ -59,15 +59,7 @@ def list_(family: str | None, as_json: bool) -> None:
 
 @click.command()
 @click.argument("composition", shell_complete=complete.recipes)
-@click.option(
-    "--set",
-    "-s",
-    "settings",
-    multiple=True,
-    metavar="PATH=VALUE",
-    help="show it with these values",
-    shell_complete=complete.keys,
-)
+@settings_option("show it with these values")
 @click.option("--take", multiple=True, metavar="PATH=RECIPE", help="whose value to take where recipes differ")
 @click.option("--profile", default="tiny", show_default=True, help="the small-scale values to show beside the paper's")
 @json_option
