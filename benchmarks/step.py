@@ -20,7 +20,7 @@ from measure import HERE, child, command, environment, peer, spread, steady, wri
 from workload import FLAT, LONGEST, PROMPTS, SAMPLES, SHAPE, SHORTEST, TASK
 
 PEER = (
-    {"micro": 512},
+    {"micro": 256},
     {"micro": 128},
     {"micro": 64},
     {"micro": 32},
@@ -41,7 +41,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--pairs", type=int, default=7)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--trial-steps", type=int, default=5, help="with each of the peer's settings")
+    parser.add_argument("--trial-steps", type=int, default=3, help="with each of the peer's settings")
     args = parser.parse_args()
     where, python = environment(args.threads), peer()
     full = ["--full"] * args.full

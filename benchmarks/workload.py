@@ -12,7 +12,7 @@ from zlib import crc32
 
 SHAPE = "small"  # of the model: the larger seed model's, with random weights
 TASK = "countdown:4x20"  # where the prompts come from
-PROMPTS, SAMPLES = 64, 8  # a step
+PROMPTS, SAMPLES = 32, 8  # a step
 SHORTEST, LONGEST = 8, 40  # tokens of a completion, <eos> included: a spread of 5x
 FLAT = 40  # per cent of the prompts whose samples all get the same reward
 RATE = 1e-6  # small, so that the model stays what it is
