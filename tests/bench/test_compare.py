@@ -173,3 +173,11 @@ def test_a_comparison_for_real(tmp_path: Path) -> None:
     assert learned["spent"]["steps"] == 4
     plot(made, tmp_path / "curves.png")
     assert (tmp_path / "curves.png").stat().st_size > 1000
+
+
+def test_all_arms_are_looked_at_before_the_first_one_runs() -> None:
+    said: list[str] = []
+    arms = [Arm("grpo", "grpo"), Arm("search", "hill-climbing")]
+    with pytest.raises(UserError, match="evolves programs"):
+        compare(arms, "arith:1x1", small_model(), "1 step", 2, {}, say=said.append)
+    assert said == []

@@ -54,3 +54,10 @@ def test_a_file_of_options_may_say_no(here: Path, capsys: pytest.CaptureFixture[
 def test_intervals_are_objects_in_json(capsys: pytest.CaptureFixture[str]) -> None:
     emit({"sampled": Interval(0.5, float("-inf"), 0.75)})
     assert json.loads(capsys.readouterr().out) == {"sampled": {"mean": 0.5, "low": None, "high": 0.75}}
+
+
+def test_no_model_is_written_over(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("there").mkdir()
+    Path("there/model.safetensors").write_bytes(b"weights")
+    assert "nothing is overwritten" in call(capsys, "pretrain", "there", "--steps", 1, code=2)
+    assert Path("there/model.safetensors").read_bytes() == b"weights"

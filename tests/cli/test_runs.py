@@ -143,7 +143,7 @@ def test_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_report_where_a_folder_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "there").mkdir()
     said = call(capsys, "report", "run", "--out", tmp_path / "there", "--store", store_with_runs(), code=2)
-    assert "Is a directory; name another place" in said
+    assert "there is a folder; name a file, such as" in said
     assert [p.name for p in tmp_path.iterdir()] == ["there"]
 
 

@@ -252,3 +252,11 @@ def test_texts_are_looked_at_together_and_none_is_missed(tmp_path: Path, monkeyp
     store.add("run", "step", data)
     (event,) = store.events("run")
     assert event.data == {"a": ["é***", ["\x01***", {"b": "postgres://***@host/x"}]], "n": 112345678, "t": "9"}
+
+
+def test_a_run_that_is_forgotten_takes_no_other_with_it(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    for name in ("one", "two"):
+        store.add(name, "created", {"a": 1})
+    store.forget("one")
+    assert [e.run for e in store.events()] == ["two"]

@@ -312,7 +312,10 @@ def test_a_run_that_fails_too_often_says_where_it_goes_on(tmp_path: Path) -> Non
     (tmp_path / "flaky.py").write_text(FLAKY.format(out=str(out)))
     settings = {"propose.problems": 4, "propose.n": 2, "gate.every": 2, "gate.problems": 2, "rollout.max_tokens": 4}
     spec = RunSpec("grpo", str(tmp_path / "flaky.py"), small_model(), "9 steps", settings=settings)
-    with pytest.raises(TooManyErrors, match=r"mend that, then .*`evolvent resume run`, which goes on after step 2"):
+    said = (
+        r"mend that, then .*`evolvent resume run`, which goes on after step 2; if it is .*flaky.py that you change, beg"
+    )
+    with pytest.raises(TooManyErrors, match=said):
         begin_run(spec, Store(tmp_path / "runs"), "run", final=False, watch=lambda p: out.write_text("x" * (p.t == 2)))
     view = view_of(tmp_path / "runs", "run")
     assert view.status == "failed"

@@ -238,8 +238,10 @@ def test_without_gold_the_report_says_what_was_not_tried() -> None:
     found = severities(audit(broken(gold=lambda self, problem: None)))
     skipped = {name for name, severity in found.items() if severity == "skipped"}
     assert skipped == {"gold", "length", "other answers", "two answers", "many answers", "one answer"}
-    assert found["constant"] == "warn"  # nothing that was tried earned anything
+    assert found["constant"] == "ok"  # the problem's own value earned something
     assert found["garbage"] == "ok"
+    never = broken(gold=lambda self, problem: None, judge=lambda self, problem, completion: 0.0)
+    assert severities(audit(never))["constant"] == "warn"  # nothing that was tried earned anything
 
 
 class Doors(Sums):
@@ -312,3 +314,14 @@ def test_the_examples_pass(spec: str) -> None:
     report = audit(load_task(spec.format(EXAMPLES)), problems=16)
     assert report.failed == []
     assert severities(report)["gold"] == "ok"
+
+
+def test_without_gold_the_values_of_a_problem_are_tried(tmp_path: Path) -> None:
+    """A verifier that fails, or gives too much, on the right answer alone."""
+    rows = "def problems():\n    return [{'prompt': f'{i}+1=', 'answer': str(i + 1)} for i in range(40)]\n"
+    reward = "def reward(completion, answer):\n    return 2.5 if completion.strip() == answer else 0\n"
+    (tmp_path / "big.py").write_text(rows + reward)
+    report = audit(load_task(str(tmp_path / "big.py")), problems=8)
+    assert "returned 2.5, which is not between 0 and 1" in report.first_failure()
+    (tmp_path / "right.py").write_text(rows + reward.replace("2.5", "1.0"))
+    assert not audit(load_task(str(tmp_path / "right.py")), problems=8).failed

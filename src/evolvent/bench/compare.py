@@ -17,6 +17,9 @@ from evolvent.core.errors import UserError
 from evolvent.core.ledger import Budget
 from evolvent.lineage.runs import RunView
 from evolvent.models.load import seed_models
+from evolvent.run.assemble import assemble
+from evolvent.run.check import refuse_hopeless
+from evolvent.run.spec import RunSpec
 
 SHOWN = ("sampled", "greedy", "pass@16", "length")
 
@@ -112,6 +115,8 @@ def compare(
     """Run every arm on every seed; `UserError` if an arm spent more than one step over the budget."""
     refuse_unfit(arms, seeds)
     cap = Budget.parse(budget)
+    for a in arms:  # all of them, before the first one spends anything
+        refuse_hopeless(assemble(RunSpec(a.recipe, task, seed_model(model, 0), budget, 0, {**settings, **a.settings})))
     cells = [
         Cell(
             a.name,

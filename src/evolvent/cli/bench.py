@@ -52,12 +52,12 @@ PICTURES = (".png", ".svg", ".pdf")
     "--baselines/--no-baselines", default=True, help="of searches: random, independent and sequential sampling beside"
 )
 @click.option("--skip-audit", is_flag=True, help="compare even if the audit of the task's verifier fails")
-@click.option("--jobs", "-j", default=0, help="processes, one thread each (default: all cores)")
+@click.option("--jobs", "-j", type=click.IntRange(1), help="processes, one thread each (default: all cores)")
 @click.option("--picture", default="compare.png", show_default=True, help="where to draw the learning curves")
 @store_option
 @json_option
 def compare(
-    arms: tuple[str, ...], task: str | None, jobs: int, picture: str, as_json: bool, store_: str, **o: Any
+    arms: tuple[str, ...], task: str | None, jobs: int | None, picture: str, as_json: bool, store_: str, **o: Any
 ) -> None:
     """Compare methods at equal budget on paired seeds: table, learning curves with bands, spending.
 
@@ -228,7 +228,7 @@ def show(interval: Any) -> str:
     "processors differ in the last digits",
 )
 @click.option("--register", is_flag=True, help="only write the claims down, before anything is measured")
-@click.option("--jobs", "-j", default=0, help="processes, one thread each (default: all cores)")
+@click.option("--jobs", "-j", type=click.IntRange(1), help="processes, one thread each (default: all cores)")
 @click.option("--evidence", "folder", default="evidence", show_default=True, help="folder of the evidence files")
 @json_option
 def claims(
@@ -237,7 +237,7 @@ def claims(
     carry: bool,
     before: str | None,
     register: bool,
-    jobs: int,
+    jobs: int | None,
     folder: str,
     as_json: bool,
 ) -> None:
@@ -295,6 +295,8 @@ def claims(
     for name in names or evidence.names():
         if names:
             study = kind(known[name], evidence, jobs or os.cpu_count() or 1, lambda line: console.print(line))
+            if not register and not evidence.names():
+                console.print(f"no evidence in {evidence.root.resolve()} yet: all is measured", soft_wrap=True)
             if isinstance(study, Carry):
                 study.before = Path(before) if before else None
             results.append(study.register() if register else study.measure())

@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from evolvent.cli.options import flatten
 from evolvent.core.errors import UserError, nearest
+from evolvent.core.tables import flatten
 
 
 def config_option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -52,7 +52,7 @@ def _read_config(context: click.Context, _: click.Parameter, path: str | None) -
 def read_toml(path: str) -> dict[str, Any]:
     """The content of a TOML file."""
     try:
-        return tomllib.loads(Path(path).read_text("utf-8"))
+        return tomllib.loads(Path(path).read_text("utf-8-sig"))
     except OSError as reason:
         raise UserError(f"cannot read {path}: {reason.strerror}; name a TOML file") from None
     except (ValueError, RecursionError) as reason:  # a number of thousands of digits is no TOMLDecodeError

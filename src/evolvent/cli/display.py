@@ -64,7 +64,9 @@ class Display:
     def say(self, line: str) -> None:
         """A line worth telling."""
         if not self.quiet:
-            (self.live.console if self.live else self.console).print(line, highlight=False, markup=False)
+            (self.live.console if self.live else self.console).print(
+                line, highlight=False, markup=False, soft_wrap=not self.live
+            )
 
     def __call__(self, p: Progress) -> None:
         """Take in a step."""
@@ -84,7 +86,7 @@ class Display:
             self.live.update(self.panel(p, now))
         elif now - self.last_line > 5 or p.share >= 1:
             self.last_line = now
-            self.console.print(self.line(p, now), highlight=False)
+            self.console.print(self.line(p, now), highlight=False, soft_wrap=True)
 
     def rate(self) -> str:
         """Sampled tokens per second over the last steps, everything else included; nothing before the second step.
@@ -103,6 +105,8 @@ class Display:
         """One plain line."""
         gate = f" gate {self.gate[-1]:.3f}" if self.gate else ""
         score = f" score {mean(self.scores[-10:]):.3f}" if self.scores else ""
+        if "members" in p.metrics:  # a search
+            score = " nothing valid yet"
         if self.best:
             score = f" best {self.best[-1]:.6g} after {counted(p.spent['verifier_calls'], 'evaluation')}"
         errors = f" errors {p.metrics['errors']:.0f}" if p.metrics.get("errors") else ""

@@ -16,6 +16,7 @@ from evolvent.core.step import Step
 from evolvent.models.memory import Memory, estimate, shortage, size, total
 from evolvent.run.assemble import Assembled
 from evolvent.run.final import GATE_PROBLEMS, SAMPLES, TEST_PROBLEMS
+from evolvent.search.rescore import REPEATS, TOP
 from evolvent.tasks.base import Split
 from evolvent.tasks.evaluation import judges_answers
 
@@ -87,23 +88,58 @@ def measuring(task: Any, done: list[Step], sampled: float) -> dict[str, int] | N
     return {"tokens_sampled": round(scale * sampled), "seconds": round(scale * seconds)}
 
 
-def print_estimate(assembled: Assembled, as_json: bool, final: bool | None = True) -> None:
-    """Measure one step and scale it to the budget; the test split's cost (if `final`) from its rollouts."""
-    if not assembled.policy.size:
-        print_requests(assembled, as_json)
-        return
-    warning = memory_warning(assembled)
-    spec, system = assembled.spec, assembled.system
-    budget, answers = Budget.parse(spec.budget), judges_answers(assembled.task)
-    if not answers:
+def tried(assembled: Assembled) -> tuple[list[Step], dict[str, float], float, float]:
+    """One step, what it spent, its seconds, and how many such the budget pays for. `UserError` if it spends nothing."""
+    system, budget = assembled.system, Budget.parse(assembled.spec.budget)
+    if not judges_answers(assembled.task):
         system.step()  # of a search the first one evaluates the seed program alone
     before, begun = dict(system.ledger.spent["method"]), time.perf_counter()
     done = system.step()
     seconds = time.perf_counter() - begun
     spent = {unit: amount - before[unit] for unit, amount in system.ledger.spent["method"].items()}
     if not spent[budget.unit]:
-        raise UserError(f"a step spent nothing of a budget of {spec.budget}; try --dry-run with a budget in steps")
-    steps = max(1.0, budget.amount / spent[budget.unit])
+        raise UserError(
+            f"a step spent nothing of a budget of {assembled.spec.budget}; try --dry-run with a budget in steps"
+        )
+    return done, spent, seconds, max(1.0, budget.amount / spent[budget.unit])
+
+
+def print_search(assembled: Assembled, as_json: bool, final: bool | None = True) -> None:
+    """What a search by rules takes: evaluations and time, and what the best of it take when they are evaluated anew."""
+    spec, task = assembled.spec, assembled.task
+    _, spent, seconds, steps = tried(assembled)
+    each = seconds / max(1.0, spent["verifier_calls"])
+    gate, test = (len(task.instances(split)) for split in ("gate", "test")) if hasattr(task, "instances") else (0, 0)
+    anew = (TOP * gate + test if gate else TOP * REPEATS + REPEATS) if final is not False else 0
+    found = {
+        "steps": round(steps),
+        "verifier_calls": round(steps * spent["verifier_calls"]),
+        "seconds": round(steps * seconds),
+        "measuring": {"verifier_calls": anew, "seconds": round(anew * each)} if anew else None,
+    }
+    if as_json:
+        emit(found)
+        return
+    click.echo(f"{spec.recipe} on {spec.task}, {spec.budget} (from one step that was thrown away)")
+    click.echo(f"  steps            {found['steps']:,}")
+    click.echo(f"  evaluations      {found['verifier_calls']:,}")
+    click.echo(f"  time             {duration(steps * seconds)}")
+    if anew:
+        click.echo(f"  the best anew    at most {anew:,} evaluations, {duration(anew * each)} (not with --no-final)")
+    click.echo("Programs run in a sandbox with limits of their own. Nothing was written.")
+
+
+def print_estimate(assembled: Assembled, as_json: bool, final: bool | None = True) -> None:
+    """Measure one step and scale it to the budget; the test split's cost (if `final`) from its rollouts."""
+    if assembled.spec.model == "none":
+        print_search(assembled, as_json, final)
+        return
+    if not assembled.policy.size:
+        print_requests(assembled, as_json)
+        return
+    warning = memory_warning(assembled)
+    spec, system, answers = assembled.spec, assembled.system, judges_answers(assembled.task)
+    done, spent, seconds, steps = tried(assembled)
     memory = memory_of(assembled)
     weights = memory.checkpoint // 3
     gate = next((r.slots["gate"] for r in system.roles.values() if "gate" in r.slots), None)

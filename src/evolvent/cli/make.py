@@ -139,7 +139,11 @@ def new(kind: str, file: str) -> None:
     "--shape", default="tiny", show_default=True, help="tiny or small, as the models that ship, or LAYERSxWIDTH"
 )
 @click.option("--seed", default=0, show_default=True, help="of the weights and of the examples")
-@click.option("--steps", type=click.IntRange(1), help="training steps (default: as many as the shipped model had)")
+@click.option(
+    "--steps",
+    type=click.IntRange(1),
+    help="training steps (default: as many as the shipped model had); measuring comes after them",
+)
 @click.option("--card/--no-card", default=True, show_default=True, help="measure the model when it is done")
 def pretrain(out: Path, shape: str, seed: int, steps: int | None, card: bool) -> None:
     """Make a seed model from nothing: tasks of this package, one thread, the same bits every time.
@@ -157,6 +161,8 @@ def pretrain(out: Path, shape: str, seed: int, steps: int | None, card: bool) ->
     from evolvent.models.pretrain import pretrain as train
     from evolvent.models.shipped import shape_of, steps_of
 
+    if (out / "model.safetensors").exists():
+        raise UserError(f"there is a model in {out} already and nothing is overwritten; choose another folder")
     begun = time.perf_counter()
     told = 0.0
 

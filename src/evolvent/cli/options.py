@@ -18,7 +18,7 @@ from evolvent.core.errors import UserError
 from evolvent.engine import SPECIAL, is_endpoint
 from evolvent.tasks.texts import TEXT_FILES
 
-STORE = os.environ.get("EVOLVENT_STORE", "runs")
+STORE = os.environ.get("EVOLVENT_STORE") or "runs"
 SMALL = 16_000_000  # bytes of weights, below which one thread is as fast as two, and does not spin while it waits
 
 
@@ -93,18 +93,6 @@ def pairs(items: tuple[str, ...], option: str) -> dict[str, str]:
         if not sign or not name.strip() or not value.strip():
             raise UserError(f"{option} wants path=value, got `{item}`; for example {option} learn.lr=3e-4")
         found[name.strip()] = value.strip()
-    return found
-
-
-def flatten(table: dict[str, Any], above: str = "") -> dict[str, Any]:
-    """Nested tables as dotted paths."""
-    found: dict[str, Any] = {}
-    for key, value in table.items():
-        path = f"{above}.{key}" if above else key
-        if isinstance(value, dict):
-            found |= flatten(value, path)
-        else:
-            found[path] = value
     return found
 
 

@@ -43,7 +43,9 @@ def live_options(command: Any) -> Any:
         click.option(
             "--log", "logs", multiple=True, metavar="NAME", help="jsonl, tensorboard (both by default), wandb, mlflow"
         ),
-        click.option("--target", type=float, help="stop when the gate accuracy, from 0 to 1, reaches this"),
+        click.option(
+            "--target", type=float, help="stop when the gate accuracy (0 to 1), or a search's best value, reaches this"
+        ),
         click.option(
             "--final/--no-final", default=None, help="measure on the test split before and after (not over an endpoint)"
         ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from pathlib import Path
 from typing import Any
@@ -10,15 +11,18 @@ import click
 
 from evolvent.cli import complete
 from evolvent.cli.options import emit, json_option, open_store, store_option
+from evolvent.core.errors import UserError
 from evolvent.lineage.figures import percent, share
 
+LINE = 400  # columns of what is searched line by line, in a pipe
 
-def console() -> Any:
-    """For tables: as wide as the terminal, or 140 columns in a file or pipe."""
+
+def console(width: int = 140) -> Any:
+    """For tables: as wide as the terminal, or as said in a file or pipe."""
     from rich.console import Console
 
     made = Console(highlight=False)
-    return made if made.is_terminal else Console(highlight=False, width=140)
+    return made if made.is_terminal else Console(highlight=False, width=width)
 
 
 def table(*columns: str) -> Any:
@@ -27,7 +31,7 @@ def table(*columns: str) -> Any:
 
     made = Table(box=None, padding=(0, 2, 0, 0))
     for name in columns:
-        made.add_column(name, overflow="fold")
+        made.add_column(name, overflow="fold", no_wrap=name == "run")  # so that it can be copied
     return made
 
 
@@ -40,6 +44,18 @@ def change(evaluations: dict[str, Any], key: str = "sampled") -> str:
     """`18.5 -> 41.2`: test accuracy in per cent, before and after."""
     found = [share(evaluations[n]["evaluation"][key]["mean"]) for n in ("start", "evolved") if n in evaluations]
     return " -> ".join(found)
+
+
+def outcome(view: Any, gate: float | None) -> str:
+    """What a run has come to: a search's best value, accuracy on the test split, or else on the gate split."""
+    values = [
+        s["roles"][role]["best"] for s in view.steps.values() for role in s["roles"] if "best" in s["roles"][role]
+    ]
+    if values:
+        return f"best {values[-1]:.6g}"
+    if view.evaluations:
+        return f"test {change(view.evaluations)} %"
+    return "" if gate is None else f"gate {100 * gate:.1f} %"
 
 
 @click.command()
@@ -80,9 +96,8 @@ def runs(store_: str, as_json: bool) -> None:
     if not rows:
         click.echo("no runs yet; begin with: evolvent run grpo --task countdown --model tiny")
         return
-    shown = table("run", "recipe", "task", "model", "status", "steps", "gate", "test, sampled %", "begun")
+    shown = table("run", "recipe", "task", "model", "status", "steps", "budget", "result", "begun")
     for row, v in zip(rows, views, strict=True):
-        gate = row["gate_accuracy"]
         model = Path(row["model"]).name if "/" in row["model"] and "://" not in row["model"] else row["model"]
         shown.add_row(
             v.name,
@@ -90,12 +105,12 @@ def runs(store_: str, as_json: bool) -> None:
             row["task"],
             model,
             v.status,
-            f"{row['steps']} of {v.spec['budget']}" if v.status != "finished" else str(row["steps"]),
-            "" if gate is None else f"{gate:.3f}",
-            change(v.evaluations),
+            str(row["steps"]),
+            row["budget"],
+            outcome(v, row["gate_accuracy"]),
             when(v.created),
         )
-    console().print(shown)
+    console(LINE).print(shown)
 
 
 @click.command()
@@ -136,7 +151,10 @@ def lineage(run: str, store_: str, as_json: bool) -> None:
     out.print(tree(view, {row["version"]: row for row in rows}))
     for r in view.rollbacks:
         out.print(f"rolled back from version {r.source} to version {r.to} on {when(r.time)}")
-    out.print("* head: what export, try, serve and resume use; `evolvent rollback RUN VERSION` moves it")
+    if view.candidates:
+        out.print(f"{len(view.candidates)} candidates: `evolvent report {view.name}` shows their descent")
+    else:
+        out.print("* head: what export, try, serve and resume use; `evolvent rollback RUN VERSION` moves it")
 
 
 def tree(view: Any, rows: dict[int, dict[str, Any]]) -> Any:
@@ -284,13 +302,19 @@ def export(run: str, folder: Path, number: int | None, adapter: bool, role: str 
     store = open_store(store_, create=False)
     view = read_run(store, run)
     if view.candidates:
+        if number is not None or adapter or role:
+            raise UserError(
+                f"--version, --adapter and --role are for weights, and {view.name} evolved programs; leave them out, "
+                "and its best is written"
+            )
         click.echo(f"Wrote candidate {export_program(view, folder)} of {view.name} to {folder}")
         return
     done = export_version(store, run, folder, number, adapter, role)
     what = "adapter" if adapter else "model"
     click.echo(f"Wrote the {what} of {done.run}, version {done.version} (step {done.step}), to {folder}")
     if not adapter:
-        click.echo(f"Use it: evolvent try {folder} · evolvent run grpo --model {folder} · AutoModelForCausalLM")
+        path = shlex.quote(str(folder))
+        click.echo(f"Use it: evolvent try {path} · evolvent run grpo --model {path} · AutoModelForCausalLM")
 
 
 @click.command()

@@ -22,7 +22,7 @@ UNPROMOTED = (
     "--set judge.promote=everybody evaluates all wholly, --set judge.promote.thresholds=0.1,0.5 asks for less."
 )
 FAILED = 0.25  # share of the candidates, from which on it is said how they failed
-MANY = 20  # valid candidates, after which it is strange that all have the same value
+MANY = 10  # valid candidates, after which it is strange that all have the same value
 
 
 def print_final(result: Result, report: Path | None, where: str = "") -> None:
@@ -118,7 +118,7 @@ def searched(result: Result) -> str:
 
 def practice(result: Result) -> str:
     """What the last quarter of the steps scored on problems of the train split."""
-    curves = {name: result.curve(name, result.assembled.main_role.name) for name in ("outcome", "answered")}
+    curves = {name: result.view.curve(name, result.assembled.main_role.name) for name in ("outcome", "answered")}
     means = []
     for name, text in (("outcome", "mean outcome"), ("answered", "of the answers that the verifier chose")):
         last = [value for _, value in curves[name][-max(1, len(curves[name]) // 4) :]]

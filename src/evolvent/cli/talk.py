@@ -93,6 +93,8 @@ def find_speakers(name: str, store: str, task: str | None, number: int | None) -
     there = open_store(store) if "://" in store or (Path(store) / "store.db").is_file() else None
     if there is not None and (name == "last" or name in run_names(there)):
         view = read_run(there, name)
+        if view.candidates and view.spec["model"] == "none":
+            raise UserError(f"run {view.name} evolved programs by rules, and there is no model to talk to")
         start = next(v.number for v in view.versions if v.verdict == "start")
         head = chosen(view, number).number
         speakers = []

@@ -13,6 +13,7 @@ from typing import Any
 from markupsafe import Markup
 
 from evolvent.bench.statistics import pass_at, t_interval
+from evolvent.core.errors import UserError
 from evolvent.core.files import whole
 from evolvent.core.ledger import UNITS
 from evolvent.core.secrets import redact
@@ -37,6 +38,8 @@ def write_report(store: Store, run: str, out: Path | None = None) -> Path:
     """Make the report of a run (again); the path of the file, `report.html` in the run's folder unless given."""
     view = read_run(store, run)
     path = out or store.folder(view.name) / "report.html"
+    if path.is_dir():
+        raise UserError(f"{path} is a folder; name a file, such as {path / 'report.html'}")
     path.parent.mkdir(parents=True, exist_ok=True)
     with whole(path) as part:
         part.write_text(redact(render(view)), encoding="utf-8", errors="replace")

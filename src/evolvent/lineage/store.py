@@ -180,6 +180,11 @@ class Store:
         with self._guarded(), self.engine.begin() as db:
             db.execute(EVENTS.insert(), rows)
 
+    def forget(self, run: str) -> None:
+        """Take back the events of a run that came to nothing before it had a result. All others stay for ever."""
+        with self._guarded(), self.engine.begin() as db:
+            db.execute(EVENTS.delete().where(EVENTS.c.run == run))
+
     def events(self, run: str | None = None, kinds: tuple[str, ...] = (), after: int = 0) -> list[Event]:
         """Events in order, of one run and of some kinds if given."""
         query = sql.select(EVENTS).where(EVENTS.c.id > after).order_by(EVENTS.c.id)

@@ -101,6 +101,10 @@ def load_version(store: Store, run: str | RunView, version: int | None = None) -
     one = chosen(view, version)
     weights = read_weights(store, view, one)
     if not weights:
+        if view.candidates:
+            raise UserError(
+                f"run {view.name} evolved programs and no model; `evolvent export {view.name} best.py` writes the best"
+            )
         raise UserError(
             f"run {view.name} never had the weights of {view.spec['model']}, so there is nothing to export or "
             f"to serve; `evolvent try {view.name}` asks the model itself"

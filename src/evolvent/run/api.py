@@ -6,14 +6,18 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from evolvent.core.errors import UserError
+from evolvent.core.tables import flatten
 from evolvent.run.session import Progress, Result, begin
 from evolvent.run.spec import RunSpec
+
+EXAMPLES = {"recipe": "grpo", "task": "countdown", "model": "tiny", "budget": "300 steps"}
 
 
 def run(
     recipe: str = "grpo",
-    task: str = "countdown",
-    model: str = "tiny",
+    task: str | Path = "countdown",
+    model: str | Path = "tiny",
     budget: str = "300 steps",
     seed: int = 0,
     settings: Mapping[str, Any] | None = None,
@@ -30,10 +34,34 @@ def run(
     """Evolve a model; the result has the policy, the curves, the ledger and the run's folder.
 
     `settings` maps paths to values, as `--set` does: {"learn.lr": 3e-4, "propose.n": 4}. `options` are those of a
-    session: target, final, logs, say. Errors are `UserError`.
+    session: target, final, logs, say. Errors are `UserError`. Files and folders may be `Path`s, settings nested tables.
     """
+    texts = {"recipe": recipe, "task": task, "model": model, "budget": budget, "profile": profile}
+    texts |= {"device": device, "dtype": dtype, "engine": engine}
+    tables = {"settings": settings or {}, "take": take or {}}
+    check_types(texts, tables, {"watch": watch, "say": options.get("say")})
+    if not isinstance(seed, int):
+        raise UserError(f"seed should be a whole number, not {seed!r}")
+    if isinstance(options.get("logs"), str):
+        raise UserError(f"logs should be a tuple of names, as in logs=({options['logs']!r},)")
     spec = RunSpec(
-        recipe, task, model, budget, seed, dict(settings or {}), dict(take or {}), profile, device, dtype, engine
+        **{name: str(value) for name, value in texts.items()},
+        seed=seed,
+        settings=flatten(tables["settings"]),
+        take=dict(tables["take"]),
     )
     extra = {"watch": watch} if watch else {}
     return begin(spec, Path(store), name, **extra, **options)
+
+
+def check_types(texts: Mapping[str, Any], tables: Mapping[str, Any], calls: Mapping[str, Any]) -> None:
+    """`UserError` for arguments of another kind: numbers for texts, lists for tables, what cannot be called."""
+    for name, value in texts.items():
+        if not isinstance(value, str | Path):
+            raise UserError(f"{name} should be a text, such as {EXAMPLES.get(name, 'auto')!r}, not {value!r}")
+    for name, value in tables.items():
+        if not isinstance(value, Mapping):
+            raise UserError(f"{name} should map paths to values, as in {{'learn.lr': 3e-4}}, not {value!r}")
+    for name, value in calls.items():
+        if value is not None and not callable(value):
+            raise UserError(f"{name} should be a function that is called on the way, not {value!r}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -19,8 +20,11 @@ from evolvent.run.spec import RunSpec
 from evolvent.tasks.audit import audit
 from evolvent.tasks.base import SPLITS, Task, distinct, key_of
 from evolvent.tasks.evaluation import judges_answers
+from evolvent.tasks.program import ProgramTask
+from evolvent.tasks.registry import is_file
 
 RESERVED = ("last", "objects")  # names that mean something else
+ACCURACY, BEST = "gate/accuracy", "best"  # metrics: of models that answer, of searches
 WORKERS = "judge.workers"  # what `--workers` sets
 PROBLEMS = 24  # that the audit before a run looks at
 NO_PRICES = "no prices are known (an endpoint's: --set engine.prices=0.15,0.60, dollars per million tokens)"
@@ -40,7 +44,10 @@ def refuse_unsound(task: Task, spec: str) -> None:
 
 
 def fingerprint(task: Any) -> str | None:
-    """Hash of a task of the user's own: its problems and its functions. None for tasks of the package."""
+    """Hash of a task of the user's own: its problems and its functions, or its evaluator with what lies beside it, and
+    the seed program. None for tasks of the package."""
+    if isinstance(task, ProgramTask) and is_file(task.name):
+        return key_of("fingerprint", sorted(task.world.call(task.seed_program, ()).files.items()))
     parts = [fingerprint(part) for part in getattr(task, "tasks", {}).values()]
     return getattr(task, "fingerprint", None) or (key_of("fingerprint", parts) if any(parts) else None)
 
@@ -100,10 +107,17 @@ def refuse_endless(assembled: Assembled, budget: Budget) -> None:
         raise UserError(f"a budget of {budget} would never be used up, since {why}; give {units}")
 
 
+def reaches(task: Task) -> str:
+    """The metric that a run's target is compared with."""
+    return ACCURACY if judges_answers(task) else BEST
+
+
 def refuse_aimless(assembled: Assembled, budget: Budget, target: float | None) -> None:
     """`UserError` if there is a target, and the gate measures no accuracy that could reach it within the budget."""
-    if target is None:
+    if target is None or reaches(assembled.task) == BEST:  # which has any scale, and is known after every step
         return
+    if not 0 <= target <= 1:
+        raise UserError(f"a target is a gate accuracy from 0 to 1, got {target:g}; 0.5 stops at 50 %")
     gate = assembled.main_role.slots.get("gate")
     every = getattr(gate, "every", 1) if gate else 0  # a gate of the user's own may look at every step
     if not every:
@@ -164,8 +178,8 @@ def check_options(name: str, logs: tuple[str, ...], target: float | None) -> Non
     if name:
         check_name(name)
     check_logs(logs)
-    if target is not None and not 0 <= target <= 1:
-        raise UserError(f"a target is a gate accuracy from 0 to 1, got {target:g}; 0.5 stops at 50 %")
+    if target is not None and not math.isfinite(target):
+        raise UserError(f"a target is a number that can be reached, got {target:g}; 0.5 stops at 50 % accuracy")
 
 
 def check_name(name: str) -> None:

@@ -8,6 +8,7 @@ same bits, and the views count them once.
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import threading
 import time
@@ -36,6 +37,7 @@ from evolvent.run.check import (
     check_name,
     check_options,
     fingerprint,
+    reaches,
     refuse_aimless,
     refuse_changed,
     refuse_endless,
@@ -46,7 +48,7 @@ from evolvent.run.environment import describe_plan, environment
 from evolvent.run.final_search import measure_search
 from evolvent.run.log import DEFAULT, Log, open_logs
 from evolvent.run.memory import Memory
-from evolvent.run.notes import notes, sandbox_of
+from evolvent.run.notes import fruitless, notes, sandbox_of
 from evolvent.run.pace import Pace
 from evolvent.run.process import interruptible, locked
 from evolvent.run.result import Progress, Result, flat
@@ -59,7 +61,7 @@ class Session:
     """One run under way. `watch` is called after each step, `say` with lines worth telling.
 
     name    of the run; empty: the next free one of its recipe and task
-    target  stop when the gate accuracy reaches this
+    target  stop when the gate accuracy reaches this, or a search's best value
     final   measure on the test split before and after; None: not over an endpoint, where every answer may be paid for.
             Of a search, evaluate the best anew at the end
     pool    where the programs of a search are evaluated, if not here: `ray` or `ray:ADDRESS`; what comes of it is alike
@@ -125,7 +127,13 @@ class Session:
                 raise
             if isinstance(assembled.replies, Replies):
                 assembled.replies.keep(self.store, self.name)
-            return self._carry_out(assembled, read_run(self.store, self.name))
+            try:
+                return self._carry_out(assembled, read_run(self.store, self.name))
+            except UserError:
+                if fruitless(assembled):  # it could only fail again
+                    self.store.forget(self.name)
+                    shutil.rmtree(self.folder, ignore_errors=True)
+                raise
 
     def _taken(self) -> UserError:
         return UserError(
@@ -232,7 +240,9 @@ class Session:
                 with suppress(UserError):  # the store itself may be what fails
                     self.store.add(self.name, "failed", {"errors": system.errors, "note": note})
             if isinstance(reason, TooManyErrors):
-                raise TooManyErrors(f"{reason}; mend that, then carry on with {on}") from None
+                own = fingerprint(assembled.task)
+                new = f"; if it is {assembled.spec.task} that you change, begin a new run instead" if own else ""
+                raise TooManyErrors(f"{reason}; mend that, then carry on with {on}{new}") from None
             raise
 
     def _loop(self, assembled: Assembled, view: RunView) -> Result:
@@ -255,7 +265,7 @@ class Session:
                 main = next((s.metrics for s in steps if s.role is assembled.main_role), {})
                 seconds = time.perf_counter() - begun
                 self.watch(Progress(self.name, system.t, share, {**metrics, **main}, spent, seconds))
-                if self.target is not None and main.get("gate/accuracy", -1.0) >= self.target:
+                if self.target is not None and main.get(reaches(assembled.task), -math.inf) >= self.target:
                     result.reached = True
                     break
                 if self.stopping.is_set():
@@ -361,9 +371,11 @@ class Session:
         self._saved = system.t
 
     def _full(self, what: str, reason: OSError) -> UserError:
+        then = f"`evolvent resume {self.name}{self.where}`"
+        before = f"the checkpoint before is whole: free some space (`evolvent gc` helps), then {then}"
+        first = f"nothing was done yet: free some space (`evolvent gc` helps), then {then} begins it"
         return UserError(
-            f"cannot write {what} of {self.name} ({reason.strerror}); the checkpoint before is whole: free some space "
-            f"(`evolvent gc` helps), then `evolvent resume {self.name}{self.where}`"
+            f"cannot write {what} of {self.name} ({reason.strerror}); {before if self.checkpoint.is_file() else first}"
         )
 
     def _measure(self, assembled: Assembled, name: str, version: int | None) -> list[tuple[str, dict[str, Any]]]:

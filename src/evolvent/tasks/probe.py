@@ -110,6 +110,10 @@ def answers(sheet: Sheet, rng: np.random.Generator) -> Iterator[tuple[int, str, 
         own = golds[i]
         if own:
             yield i, "gold", own
+        elif not hasattr(sheet.task, "episode"):  # what the verifier compares with may be among the problem's values
+            for value in list(problem.data.values())[:4]:
+                if isinstance(value, str | int | float):
+                    yield i, "column", [str(value)]
         yield i, "garbage", [GARBAGE[i % len(GARBAGE)]]
         yield i, "nothing", [NOTHING[i % len(NOTHING)]]
         prompt = "".join(m.content for m in problem.prompt if m.role == "user")

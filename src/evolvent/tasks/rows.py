@@ -80,8 +80,9 @@ def _jsonl(path: Path, lines: Iterable[str]) -> list[Row]:
         try:
             data = json.loads(line)
         except (ValueError, RecursionError) as reason:  # a number of thousands of digits is no JSONDecodeError
+            what = f"{reason.msg} at character {reason.pos}" if isinstance(reason, json.JSONDecodeError) else reason
             raise UserError(
-                f"{path.name} line {number} is not JSON ({reason}); each line is one object, as in "
+                f"{path.name} line {number} is not JSON ({what}); each line is one object, as in "
                 '{"prompt": "2+2=", "answer": "4"}'
             ) from None
         if isinstance(data, str):

@@ -373,7 +373,7 @@ def _which(attempt: Attempt) -> str:
 
 
 def _said(result: Mapping[str, Any]) -> str:
-    return str(result["bad"]) if "bad" in result else f"raised {result['error']}"
+    return str(result["bad"]) if "bad" in result else f"raised {' '.join(str(result['error']).split())}"
 
 
 def _remedy(result: Mapping[str, Any]) -> str:

@@ -204,7 +204,7 @@ def judged(value: Any) -> Any:
             return {"bad": f"returned {found} {what}".strip()}
         score[str(name)] = found
     if not 0 <= score["outcome"] <= 1:
-        return {"bad": f"returned {score['outcome']:g}, which is not between 0 and 1,"}
+        return {"bad": f"returned {score['outcome']:g}, which is not between 0 and 1"}
     return {"score": score}
 
 

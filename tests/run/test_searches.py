@@ -1,0 +1,135 @@
+"""Searches as runs: a seed program that fails leaves nothing, a target ends them, evaluators stay as they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.cli.test_runs import call, data
+
+from evolvent.cli.main import main
+from evolvent.core.errors import UserError
+from evolvent.lineage.runs import run_names
+from evolvent.lineage.store import Store
+from evolvent.run.assemble import assemble
+from evolvent.run.session import Session, begin, resume
+from evolvent.run.spec import RunSpec
+
+EVALUATOR = """
+import importlib.util
+
+def evaluate(path):
+    spec = importlib.util.spec_from_file_location("candidate", path)
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return {"combined_score": float(made.value())}
+"""
+PROGRAM = "# EVOLVE-BLOCK-START\ndef value():\n    return 2.0 + 1.0\n# EVOLVE-BLOCK-END\n"
+
+
+@pytest.fixture
+def task(tmp_path: Path, sandboxed: str) -> str:
+    """A user's own evaluator and seed program."""
+    (tmp_path / "e.py").write_text(EVALUATOR)
+    (tmp_path / "p.py").write_text(PROGRAM)
+    return f"program:{tmp_path}/e.py:{tmp_path}/p.py"
+
+
+def searching(task: str, budget: str) -> RunSpec:
+    """Hill climbing by rules."""
+    return RunSpec("hill-climbing", task, "none", budget)
+
+
+@pytest.mark.parametrize("broken", ["def evaluate(path):\n    raise OSError('out')\n", EVALUATOR + "raise OSError\n"])
+def test_a_search_whose_seed_program_fails_leaves_nothing_behind(task: str, tmp_path: Path, broken: str) -> None:
+    (tmp_path / "e.py").write_text(broken)
+    store = Store(tmp_path / "runs")
+    with pytest.raises(UserError, match="the seed program is not valid"):
+        begin(searching(task, "10 evaluations"), store)
+    assert run_names(store) == []
+    assert [p.name for p in store.root.iterdir() if p.is_dir() and p.name != "objects"] == []
+    (tmp_path / "e.py").write_text(EVALUATOR)
+    assert begin(searching(task, "10 evaluations"), store, logs=()).name.endswith("-1")
+
+
+def test_no_progress_is_claimed_for_a_seed_program_that_fails(
+    task: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "p.py").write_text(PROGRAM.replace("return 2.0", "return undefined"))
+    with pytest.raises(SystemExit):
+        main(["run", "hill-climbing", f"--task={task}", "--budget=10 evaluations", f"--store={tmp_path / 'runs'}"])
+    said = capsys.readouterr().err
+    assert "nothing valid yet" in said
+    assert "score" not in said
+
+
+def test_a_search_stops_when_its_best_value_reaches_the_target(task: str, tmp_path: Path) -> None:
+    found = begin(searching(task, "500 evaluations"), tmp_path / "runs", target=3.5, logs=())
+    best = [value for _, value in found.curve("best")]
+    assert found.reached
+    assert best[-1] >= 3.5 > max(best[:-1])
+
+
+def test_a_target_of_a_search_may_be_any_number(task: str, tmp_path: Path) -> None:
+    assert not begin(searching(task, "4 evaluations"), tmp_path / "runs", target=1e9, logs=()).reached
+    with pytest.raises(UserError, match="a number that can be reached"):
+        begin(searching(task, "4 evaluations"), tmp_path / "runs", target=float("inf"), logs=())
+
+
+@pytest.mark.parametrize("file", ["e.py", "p.py"])
+def test_a_search_is_not_carried_on_by_another_evaluator_or_seed_program(task: str, tmp_path: Path, file: str) -> None:
+    store, spec = Store(tmp_path / "runs"), searching(task, "2 steps")
+    Session(store, spec, "one", logs=()).start(assemble(spec))
+    path = tmp_path / file
+    text = path.read_text()
+    path.write_text(text + "\nSCALE = 2\n")
+    with pytest.raises(UserError, match="was changed after run one had begun"):
+        resume(store, "one", budget="3 steps", logs=())
+    path.write_text(text)
+    assert len(resume(store, "one", budget="3 steps", logs=()).view.steps) == 3
+
+
+def test_the_table_of_runs_has_whole_names_and_best_values(
+    task: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = Store(tmp_path / "runs")
+    name = "a-name-that-is-long-" * 4 + "1"
+    found = begin(searching(task, "20 evaluations"), store, name, logs=())
+    text = call(capsys, "runs", "--store", store.root)
+    [line] = text.splitlines()[1:]
+    assert name in line
+    assert f"best {found.curve('best')[-1][1]:.6g}" in line
+    assert "20 evaluations" in line
+
+
+def test_what_is_for_weights_is_refused_of_a_search(
+    task: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = Store(tmp_path / "runs")
+    begin(searching(task, "4 evaluations"), store, "one", logs=())
+    where = "--store", store.root
+    for more in (("--version", 0), ("--adapter",), ("--role", "x")):
+        assert "are for weights" in call(capsys, "export", "one", tmp_path / "best.py", *more, *where, code=2)
+    assert not (tmp_path / "best.py").exists()
+    assert "`evolvent export one best.py`" in call(capsys, "serve", "one", *where, code=2)
+    assert "no model to talk to" in call(capsys, "try", "one", *where, code=2)
+    assert "candidates: `evolvent report one`" in call(capsys, "lineage", "one", *where)
+
+
+def test_a_dry_run_says_what_a_search_takes(task: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    args = "run", "hill-climbing", "--task", task, "--budget", "80 evaluations", "--dry-run"
+    found = data(capsys, *args)
+    assert found["verifier_calls"] == pytest.approx(80, abs=8)
+    assert found["steps"] == pytest.approx(10, abs=2)
+    assert found["measuring"]["verifier_calls"] > 0
+    assert "the best anew" in call(capsys, *args)
+    assert data(capsys, *args, "--no-final")["measuring"] is None
+
+
+def test_a_dry_run_counts_the_instances_on_which_the_best_are_evaluated_anew(
+    capsys: pytest.CaptureFixture[str], sandboxed: str
+) -> None:
+    found = data(capsys, "run", "hill-climbing", "--task", "program:regret:5", "--budget", "2 steps", "--dry-run")
+    spec = RunSpec("hill-climbing", "program:regret:5", "none", "2 steps")
+    world = assemble(spec).task
+    assert found["measuring"]["verifier_calls"] == 5 * len(world.instances("gate")) + len(world.instances("test"))
