@@ -15,6 +15,7 @@ WORLDS = {  # name -> `world(size)`; sizes to try
     "digits": ("evolvent.tasks.worlds.digits:world", ""),
     "digits-live": ("evolvent.tasks.worlds.digits_live:world", ""),
     "charlm": ("evolvent.tasks.worlds.charlm:world", ""),
+    "adapters": ("evolvent.tasks.worlds.adapters.world:task", "400, 1000"),
     "repair": ("evolvent.tasks.worlds.repair.world:world", "60"),
     "data-curation": ("evolvent.tasks.worlds.curation.world:world", ""),
     "patches": ("evolvent.tasks.worlds.repair.patches:task", "40, gate-20"),
