@@ -294,23 +294,29 @@ def export(run: str, folder: Path, number: int | None, adapter: bool, role: str 
     evolvent export last best.py
     evolvent export last prompts.json
 
-    Of a search it writes the best program to a file, or the best texts.
+    Of a search it writes the best program to a file, or the best texts. Where programs stand for models
+    (program:adapters), a name without an ending is a folder for the model, or with --adapter for the change alone.
     """
-    from evolvent.lineage.export import export_program, export_version
+    from evolvent.lineage.export import export_model_of_program, export_program, export_version, task_of_models
     from evolvent.lineage.runs import read_run
 
     store = open_store(store_, create=False)
     view = read_run(store, run)
+    what = "adapter" if adapter else "model"
     if view.candidates:
-        if number is not None or adapter or role:
+        task = None if folder.suffix else task_of_models(view)
+        if number is not None or role or (adapter and task is None):
             raise UserError(
                 f"--version, --adapter and --role are for weights, and {view.name} evolved programs; leave them out, "
                 "and its best is written"
             )
-        click.echo(f"Wrote candidate {export_program(view, folder)} of {view.name} to {folder}")
+        if task is None:
+            click.echo(f"Wrote candidate {export_program(view, folder)} of {view.name} to {folder}")
+        else:
+            uid = export_model_of_program(view, task, folder, adapter)
+            click.echo(f"Wrote the {what} that candidate {uid} of {view.name} stands for to {folder}")
         return
     done = export_version(store, run, folder, number, adapter, role)
-    what = "adapter" if adapter else "model"
     click.echo(f"Wrote the {what} of {done.run}, version {done.version} (step {done.step}), to {folder}")
     if not adapter:
         path = shlex.quote(str(folder))

@@ -1,4 +1,4 @@
-"""Write a version for use elsewhere: a Hugging Face folder, or an adapter in PEFT's format, with a card."""
+"""Write what evolved for use elsewhere: a program, a Hugging Face folder, or an adapter in PEFT's format."""
 
 from __future__ import annotations
 
@@ -7,15 +7,21 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from evolvent.core.errors import UserError, unknown
 from evolvent.core.files import whole, writing
-from evolvent.lineage.descent import best_of, text_of
+from evolvent.lineage.descent import Candidate, believed, best_of, text_of
 from evolvent.lineage.figures import percent
 from evolvent.lineage.runs import RunView, Version, read_run
 from evolvent.lineage.store import Store
 from evolvent.lineage.versions import chosen, load_version
+from evolvent.tasks.registry import load_task
 from evolvent.tasks.texts.module import read
+from evolvent.tasks.worlds import WORLDS
+
+if TYPE_CHECKING:
+    from evolvent.models.policy import Policy
 
 
 @dataclass(frozen=True)
@@ -31,8 +37,7 @@ def export_version(
     store: Store, run: str, folder: Path, number: int | None = None, adapter: bool = False, role: str | None = None
 ) -> Exported:
     """Write a version (None: the head) to a new folder, whole or not at all; `UserError` if something is there."""
-    if folder.exists() and (folder.is_file() or any(folder.iterdir())):
-        raise UserError(f"{folder} is there already and nothing is overwritten; choose another folder")
+    refuse_taken(folder)
     view = read_run(store, run)
     version = chosen(view, number)
     policy = load_version(store, view, version.number)
@@ -42,6 +47,12 @@ def export_version(
         policy.activate(role)
     if adapter and policy.active is None:
         raise UserError(f"run {view.name} trained all weights and has no adapter; export it without --adapter")
+    write_model(policy, folder, adapter, card(view, version, adapter))
+    return Exported(view.name, version.number, version.step)
+
+
+def write_model(policy: Policy, folder: Path, adapter: bool, about: str) -> None:
+    """A policy, or its active adapter alone, with a card as a new folder, whole or not at all."""
     part = folder.with_name(folder.name + ".part")
     shutil.rmtree(part, ignore_errors=True)
     try:
@@ -52,13 +63,40 @@ def export_version(
                 save_adapter(policy, str(policy.active), part)
             else:
                 policy.save(part)
-        (part / "README.md").write_text(card(view, version, adapter))
+        (part / "README.md").write_text(about)
         if folder.is_dir():
             folder.rmdir()
         part.rename(folder)
     finally:
         shutil.rmtree(part, ignore_errors=True)
-    return Exported(view.name, version.number, version.step)
+
+
+def refuse_taken(folder: Path) -> None:
+    """`UserError` where something is there."""
+    if folder.exists() and (folder.is_file() or any(folder.iterdir())):
+        raise UserError(f"{folder} is there already and nothing is overwritten; choose another folder")
+
+
+def task_of_models(view: RunView) -> Any:
+    """The task of a search whose programs stand for models (it has `policy_of(text)`), else None."""
+    kind, _, world = view.spec["task"].partition(":")
+    if kind != "program" or world.partition(":")[0] not in WORLDS:
+        return None
+    task = load_task(view.spec["task"])
+    return task if hasattr(task, "policy_of") else None
+
+
+def export_model_of_program(view: RunView, task: Any, folder: Path, adapter: bool) -> int:
+    """Write the model that the best program of a search stands for to a new folder, or its adapter alone; the program's
+    number. `UserError` if something is there, if none is valid, or if the best one changes nothing and was to be an
+    adapter."""
+    refuse_taken(folder)
+    best = best_of(view)
+    policy = task.policy_of(text_of(best))
+    if adapter and policy.active is None:
+        raise UserError(f"the best program of {view.name} changes no weights; export it without --adapter")
+    write_model(policy, folder, adapter, card_of_program(view, best, policy, adapter))
+    return int(best["uid"])
 
 
 def export_program(view: RunView, file: Path) -> int:
@@ -91,10 +129,7 @@ def card(view: RunView, version: Version, adapter: bool) -> str:
     spec = view.spec
     what = "A LoRA adapter" if adapter else "A model"
     lines = [
-        "---",
-        "library_name: " + ("peft" if adapter else "transformers"),
-        "tags: [evolvent]",
-        "---",
+        *head(adapter),
         f"# {view.name}, version {version.number}",
         "",
         f"{what} evolved with evolvent {view.environment.get('evolvent', '')}: recipe `{spec['recipe']}` on the task "
@@ -118,6 +153,32 @@ def card(view: RunView, version: Version, adapter: bool) -> str:
             *rows,
         ]
     return "\n".join(lines) + "\n"
+
+
+def card_of_program(view: RunView, best: Candidate, policy: Policy, adapter: bool) -> str:
+    """A model card: the program, where it comes from, and what was measured."""
+    spec, anew = view.spec, believed(view.rescored) if view.rescored else ""
+    lines = [
+        *head(adapter),
+        f"# {view.name}, candidate {best['uid']}",
+        "",
+        f"{'A LoRA adapter' if adapter else 'A model'} evolved with evolvent {view.environment.get('evolvent', '')}: "
+        f"search `{spec['recipe']}` on `{spec['task']}`, seed {spec['seed']}, from `{policy.name}`.",
+        "",
+        f"Value in the search: {best['evaluation']['value']:.6g}. {anew}".rstrip(),
+        "",
+        "The program that it was written down by:",
+        "",
+        "```python",
+        text_of(best).strip(),
+        "```",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def head(adapter: bool) -> list[str]:
+    """The first lines of a card, for the hub."""
+    return ["---", "library_name: " + ("peft" if adapter else "transformers"), "tags: [evolvent]", "---"]
 
 
 KEYS = ("greedy", "sampled", "pass_at_k")
