@@ -5,10 +5,10 @@
 
 The value is a lower bound of the accuracy of sampled answers, without the noise of sampling: the known solution is the
 simplest of perhaps several. The share of right answers itself is too coarse to climb on: 1 of 100 is a step, and small
-changes of the weights make none. Few problems are learned by heart: with 100 or 200 in train, what searches find is no
-better on others; with 400 it is. The program runs in the sandbox and gives back numbers; the model and the problems are
-here, so nothing can be looked up. The problems are countdown's, by its own splits. Torch is imported when a genome is
-first judged.
+changes of the weights make none. Few problems are learned by heart: what hill climbing found on 200 was worse on
+others, what it found on 400 was better. The program runs in the sandbox and gives back numbers; the model and the
+problems are here, so nothing can be looked up. The problems are countdown's, by its own splits. Torch is imported when
+a genome is first judged.
 """
 
 from __future__ import annotations
