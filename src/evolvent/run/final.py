@@ -15,6 +15,8 @@ from evolvent.core.errors import tally
 from evolvent.core.records import Group, Trajectory
 from evolvent.core.secrets import redact
 from evolvent.models.tokenizer import Format, SeedFormat
+from evolvent.run.assemble import Assembled
+from evolvent.run.final_search import spent_from_now
 from evolvent.tasks.base import Task, distinct
 from evolvent.tasks.registry import load_task
 
@@ -27,6 +29,15 @@ SEED = 0  # the problems that runs are compared on are always the same
 # what seed models were trained on; all but the run's own task are tried
 REMEMBERED = ("arith", "countdown", "calc", "rg/products:1", "rg/spell_backward:1", "rg/number_sorting:1", "judge:3x12")
 REMEMBERED_PROBLEMS = 200
+
+
+def measure_model(assembled: Assembled, name: str, version: int | None) -> list[tuple[str, dict[str, Any]]]:
+    """The figures of an assembled model, as events; what they take is charged to the account `evidence`."""
+    ledger, role = assembled.system.ledger, assembled.main_role
+    spent = spent_from_now(ledger)
+    found, samples = measure(Subject(assembled.policy, role.engine, assembled.task, ledger, adapter=role.adapter))
+    event = {"name": name, "version": version, "result": found, "spent": spent()}
+    return [("samples", {"name": name, "problems": samples}), ("evaluation", event)]
 
 
 def measure(subject: Subject) -> tuple[dict[str, Any], list[dict[str, Any]]]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from evolvent.core.ledger import Ledger
 from evolvent.run.assemble import Assembled
 from evolvent.search.archive import Archive
 from evolvent.search.rescore import believe
@@ -16,10 +18,20 @@ def measure_search(assembled: Assembled) -> list[tuple[str, dict[str, Any]]]:
     """
     archives = [p for p in assembled.system.parts.values() if isinstance(p, Archive)]
     ledger = assembled.system.ledger
-    before = dict(ledger.spent.get("evidence", {}))
+    spent = spent_from_now(ledger)
     found = believe(assembled.main_role, archives[0].history) if archives else None
     if found is None:
         return []
     archives[0].winner = found["winner"]
-    spent = {unit: amount - before.get(unit, 0.0) for unit, amount in ledger.spent["evidence"].items()}
-    return [("rescored", {"result": found, "spent": {u: x for u, x in spent.items() if x}})]
+    return [("rescored", {"result": found, "spent": spent()})]
+
+
+def spent_from_now(ledger: Ledger) -> Callable[[], dict[str, float]]:
+    """A function that says what has been charged to the account `evidence` since, by unit."""
+    before = dict(ledger.spent.get("evidence", {}))
+
+    def since() -> dict[str, float]:
+        found = {unit: amount - before.get(unit, 0.0) for unit, amount in ledger.spent.get("evidence", {}).items()}
+        return {unit: amount for unit, amount in found.items() if amount}
+
+    return since

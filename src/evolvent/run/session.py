@@ -379,19 +379,11 @@ class Session:
         )
 
     def _measure(self, assembled: Assembled, name: str, version: int | None) -> list[tuple[str, dict[str, Any]]]:
-        """Evaluate on the test split, as events; the spending goes to the account `evidence`."""
-        from evolvent.bench.evaluate import Subject  # here: no search needs them, and they take a while
-        from evolvent.run.final import measure
+        """Evaluate on the test split, as events."""
+        from evolvent.run.final import measure_model  # here: no search needs it, and it takes a while
 
         self.say(f"measuring the {'start' if name == 'start' else 'evolved'} model on the test split")
-        ledger = assembled.system.ledger
-        before = dict(ledger.spent.get("evidence", {}))
-        role = assembled.main_role
-        subject = Subject(assembled.policy, role.engine, assembled.task, ledger, adapter=role.adapter)
-        found, samples = measure(subject)
-        spent = {unit: amount - before.get(unit, 0.0) for unit, amount in ledger.spent["evidence"].items()}
-        event = {"name": name, "version": version, "result": found, "spent": {u: x for u, x in spent.items() if x}}
-        return [("samples", {"name": name, "problems": samples}), ("evaluation", event)]
+        return measure_model(assembled, name, version)
 
 
 def _evidence(s: Step) -> dict[str, float]:
