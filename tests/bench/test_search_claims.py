@@ -15,10 +15,10 @@ import pytest
 from evolvent.bench import claims as page
 from evolvent.bench.cell import Cell
 from evolvent.bench.claims import MORE_SEEDS, VERDICT_SEEDS, Study, stale
-from evolvent.bench.closure import ROOT, read_module
+from evolvent.bench.closure import ROOT, closure, read_module
 from evolvent.bench.evidence import Evidence
 from evolvent.bench.search_cell import SearchCell
-from evolvent.bench.search_claims import is_search, texts, world_of
+from evolvent.bench.search_claims import files_of, is_search, texts, world_of
 from evolvent.cli.main import main
 from evolvent.core.claim import Claim, claim, down, up
 from evolvent.core.errors import UserError
@@ -215,6 +215,13 @@ class Pretends(Write):
     simulated = True
 
 
+def test_a_claim_about_adapters_rests_on_the_model_and_the_engine() -> None:
+    cell = SearchCell("ours", "hill-climbing", "program:adapters:20", "none", 0, "2 evaluations", {}, evals=2)
+    found = closure(files_of(cell, []))
+    assert "evolvent.engine.local" in found
+    assert any(name.endswith("tiny-0/model.safetensors") for name in found)
+
+
 def test_the_kind_of_world(plain: Claim) -> None:
     answering = claim("x", up("test.sampled", 0.1, "grpo"), task="arith:1x1", budget="2 steps")
     assert world_of([plain], "hill-climbing") == "real"
@@ -224,6 +231,7 @@ def test_the_kind_of_world(plain: Claim) -> None:
     assert world_of([changed(answering, model="simulated")], "grpo") == "simulated"
     assert world_of([changed(plain, task=LANDSCAPE)], "hill-climbing") == "simulated"
     assert world_of([plain, changed(plain, common={"rollout": Pretends})], "hill-climbing") == "simulated"
+    assert world_of([changed(plain, task="program:adapters:20")], "hill-climbing") == "tiny-policy"
     assert world_of([changed(plain, task="program:sql:20")], "hill-climbing") == "scripted"
     assert world_of([plain, changed(plain, task="program:sql:20")], "hill-climbing") == "scripted"
 

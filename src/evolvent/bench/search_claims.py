@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -63,7 +64,8 @@ def files_of(cell: SearchCell, roots: Iterable[str | Path]) -> list[str | Path]:
         kind, _, rest = part.partition(":")
         name = rest.partition(":")[0]
         if kind == "program" and name in WORLDS:
-            found.append(WORLDS[name][0].partition(":")[0])
+            module = WORLDS[name][0].partition(":")[0]
+            found += [module, *getattr(importlib.import_module(module), "RESTS_ON", ())]  # what it imports in functions
     found += [match[1] for value in cell.settings.values() if (match := PLACE.fullmatch(str(value)))]
     if cell.model in SPECIAL:
         found.append(SPECIAL[cell.model].partition(":")[0])
@@ -89,14 +91,15 @@ def world_of(claims: Iterable[Claim], recipe: str) -> str:
     """What kind of world the claims of a recipe are about.
 
     `simulated` where the model, the task or a part of our arm says so (an attribute `simulated` that is true);
-    `tiny-policy` where the seed models act; `scripted` where programs are searched that no model writes, and a scripted
-    agent acts on them in its place; else `real`.
+    `tiny-policy` where the seed models act, or are what evolves; `scripted` where programs are searched that no model
+    writes, and a scripted agent acts on them in its place; else `real`.
     """
     kinds = set()
     for one in claims:
         search = is_search(one.task)
         simulated = one.model.startswith("simulated") or (search and is_simulated(one, recipe))
-        if simulated or not search or one.model != NO_MODEL:
+        acts = not search or one.model != NO_MODEL or hasattr(load_task(one.task), "policy_of")
+        if simulated or acts:
             kinds.add("simulated" if simulated else "tiny-policy")
         else:
             kinds.add("scripted" if getattr(load_task(one.task), "scripted_agent", False) else "real")

@@ -15,8 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import evolvent
 from evolvent.core.errors import UserError
 from evolvent.guard.sandbox import Call, Limits
 from evolvent.tasks.evaluation import Evaluation, invalid, over_instances
@@ -27,6 +29,10 @@ from evolvent.tasks.worlds.sized import read_size
 if TYPE_CHECKING:
     from evolvent.models.policy import Policy
 
+RESTS_ON = (  # what evidence rests on beside what is imported here: the model's code and its weights
+    "evolvent.tasks.worlds.adapters.model",
+    Path(evolvent.__file__).parent / "models" / "seeds" / "tiny-0" / "model.safetensors",
+)
 PROBLEMS = {"gate": 300, "test": 500}  # the size says how many there are in train
 ANSWERED = 100  # problems of train that are answered: that takes longer than their probabilities, and decides nothing
 
