@@ -162,3 +162,11 @@ def test_a_comparison_from_the_command_line(
     assert all(a["rescored"]["mean"] == pytest.approx(a["best"]["mean"]) for a in data["arms"])
     assert data["budget"] == "12 verifier calls"
     assert Path("compare.png").stat().st_size > 1000
+
+
+def test_all_searches_are_looked_at_before_the_first_one_runs() -> None:
+    said: list[str] = []
+    arms = [Arm("hill-climbing", "hill-climbing"), Arm("dgm", "dgm")]
+    with pytest.raises(UserError):
+        compare_searches(arms, "program:circle-packing:4", "none", "4 evaluations", 2, {}, say=said.append)
+    assert said == []

@@ -42,7 +42,7 @@ def test_settings_may_be_nested_and_models_paths(tmp_path: Path) -> None:
     assert len(found.curve("outcome")) == 1
 
 
-def test_a_metric_that_no_step_has_is_no_empty_curve(tmp_path: Path) -> None:
-    found = ev.run(**STEP, store=tmp_path / "runs", settings=FEW)
-    with pytest.raises(UserError, match="unknown metric `outcom`.*outcome"):
-        found.curve("outcom")
+def test_what_is_taken_may_be_nested(tmp_path: Path) -> None:
+    take = {"learn": {"aggregate": "dapo", "minibatches": "dapo"}, "propose": {"problems": "dapo", "n": "dapo"}}
+    found = ev.run(**STEP, recipe="dapo+dr-grpo", store=tmp_path / "runs", settings=FEW, take=take)
+    assert found.spec.take["learn.aggregate"] == "dapo"

@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pytest
 from tests.cli.test_runs import call, data
+from tests.loopback import Scripted
+from tests.toys import random_policy
 
 from evolvent.cli.main import main
 from evolvent.core.errors import UserError
 from evolvent.lineage.runs import run_names
 from evolvent.lineage.store import Store
+from evolvent.models.checkpoint import write_policy
 from evolvent.run.assemble import assemble
 from evolvent.run.session import Session, begin, resume
 from evolvent.run.spec import RunSpec
@@ -109,7 +112,8 @@ def test_what_is_for_weights_is_refused_of_a_search(
     begin(searching(task, "4 evaluations"), store, "one", logs=())
     where = "--store", store.root
     for more in (("--version", 0), ("--adapter",), ("--role", "x")):
-        assert "are for weights" in call(capsys, "export", "one", tmp_path / "best.py", *more, *where, code=2)
+        assert "is the name of a file" in call(capsys, "export", "one", tmp_path / "best.py", *more, *where, code=2)
+        assert "trained none" in call(capsys, "export", "one", tmp_path / "folder", *more, *where, code=2)
     assert not (tmp_path / "best.py").exists()
     assert "`evolvent export one best.py`" in call(capsys, "serve", "one", *where, code=2)
     assert "no model to talk to" in call(capsys, "try", "one", *where, code=2)
@@ -132,4 +136,65 @@ def test_a_dry_run_counts_the_instances_on_which_the_best_are_evaluated_anew(
     found = data(capsys, "run", "hill-climbing", "--task", "program:regret:5", "--budget", "2 steps", "--dry-run")
     spec = RunSpec("hill-climbing", "program:regret:5", "none", "2 steps")
     world = assemble(spec).task
-    assert found["measuring"]["verifier_calls"] == 5 * len(world.instances("gate")) + len(world.instances("test"))
+    anew = 5 * len(world.instances("gate")) + len(world.instances("test"))
+    assert found["measuring"]["verifier_calls"] == 5 * anew  # where values vary each is evaluated five times
+
+
+def test_a_dry_run_goes_on_until_somebody_is_evaluated(capsys: pytest.CaptureFixture[str], sandboxed: str) -> None:
+    """Steps of HGM that only make a child evaluate nobody."""
+    args = "run", "hgm", "--task", "program:repair:10", "--model", "none", "--budget", "40 evaluations", "--dry-run"
+    found = data(capsys, *args)
+    assert found["verifier_calls"] == 40
+    assert found["steps"] > 1
+
+
+def test_a_dry_run_over_an_endpoint_says_how_many_answers_a_step_of_a_search_asks_for(
+    task: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Scripted(lambda a: a.hang_up()) as server:
+        args = "run", "hill-climbing", "--task", task, "--model", f"{server.url}#m", "--dry-run"
+        [step] = data(capsys, *args, "--set", "propose.children=3")["steps"]
+        assert server.bodies == []
+    assert step["requests_per_step"] == 3
+
+
+def test_a_target_that_was_reached_does_not_stop_the_run_that_is_carried_on(task: str, tmp_path: Path) -> None:
+    store = Store(tmp_path / "runs")
+    assert begin(searching(task, "400 evaluations"), store, "one", target=3.0, logs=()).reached
+    more = resume(store, "one", budget="420 evaluations", logs=())
+    assert not more.reached
+    assert more.view.spent["method"]["verifier_calls"] >= 420
+
+
+def test_a_folder_that_was_there_stays(task: str, tmp_path: Path) -> None:
+    (tmp_path / "e.py").write_text("def evaluate(path):\n    return 'much'\n")
+    folder = tmp_path / "runs" / "mine"
+    folder.mkdir(parents=True)
+    with pytest.raises(UserError, match="the seed program is not valid"):
+        begin(searching(task, "10 evaluations"), Store(tmp_path / "runs"), "mine", logs=())
+    assert list(folder.iterdir()) == []
+
+
+def test_two_searches_differ_by_their_best_programs(
+    task: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = Store(tmp_path / "runs")
+    begin(searching(task, "4 evaluations"), store, "one", logs=())
+    found = begin(searching(task, "60 evaluations"), store, "two", logs=())
+    text = call(capsys, "diff", "one", "two", "--store", store.root)
+    assert f"{found.curve('best')[-1][1]:.6g}, anew" in text
+    assert "\n-    return" in text
+    assert "weights" not in text
+
+
+def test_a_search_with_a_model_here_exports_the_model_to_a_folder_and_the_program_to_a_file(
+    task: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = Store(tmp_path / "runs")
+    write_policy(random_policy(layers=1, width=16, context=8192), tmp_path / "babbles")
+    begin(RunSpec("random-search", task, str(tmp_path / "babbles"), "1 step"), store, "one", logs=(), final=False)
+    where = "--store", store.root
+    assert "the model" in call(capsys, "export", "one", tmp_path / "my-v1.5", *where)
+    assert (tmp_path / "my-v1.5" / "config.json").is_file()
+    assert "candidate" in call(capsys, "export", "one", tmp_path / "best.py", *where)
+    assert "def value" in (tmp_path / "best.py").read_text()

@@ -115,8 +115,7 @@ def compare(
     """Run every arm on every seed; `UserError` if an arm spent more than one step over the budget."""
     refuse_unfit(arms, seeds)
     cap = Budget.parse(budget)
-    for a in arms:  # all of them, before the first one spends anything
-        refuse_hopeless(assemble(RunSpec(a.recipe, task, seed_model(model, 0), budget, 0, {**settings, **a.settings})))
+    refuse_misfits(arms, task, model, budget, settings)
     cells = [
         Cell(
             a.name,
@@ -136,6 +135,12 @@ def compare(
     rows = by_arm(cells, jobs, say)
     refuse_overspent(rows, cap)
     return Comparison(task, cap, list(range(seeds)), rows)
+
+
+def refuse_misfits(arms: Sequence[Arm], task: str, model: str, budget: str, settings: Mapping[str, Any]) -> None:
+    """`UserError` for an arm that cannot run on the task, before the first one spends anything."""
+    for a in arms:
+        refuse_hopeless(assemble(RunSpec(a.recipe, task, seed_model(model, 0), budget, 0, {**settings, **a.settings})))
 
 
 def refuse_unfit(arms: Sequence[Arm], seeds: int) -> None:

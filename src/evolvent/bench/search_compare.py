@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from evolvent.bench.compare import Arm, Comparison, by_arm, refuse_unfit, refuse_unlike, seed_model
+from evolvent.bench.compare import Arm, Comparison, by_arm, refuse_misfits, refuse_unfit, refuse_unlike, seed_model
 from evolvent.bench.search_cell import SearchCell
 from evolvent.bench.statistics import Interval, sign_flip_p, t_interval
 from evolvent.core.errors import UserError
@@ -118,6 +118,7 @@ def compare_searches(
     for arm in arms:
         refuse_answering(arm)
     cap = Budget.parse(budget)
+    refuse_misfits(arms, task, model, budget, settings)
     cells = [
         SearchCell(a.name, a.recipe, task, seed_model(model, s), s, budget, {**settings, **a.settings})
         for s in range(seeds)

@@ -16,10 +16,12 @@ from evolvent.core.step import Step
 from evolvent.models.memory import Memory, estimate, shortage, size, total
 from evolvent.run.assemble import Assembled
 from evolvent.run.final import GATE_PROBLEMS, SAMPLES, TEST_PROBLEMS
+from evolvent.run.notes import at_once, proposer
 from evolvent.search.rescore import REPEATS, TOP
 from evolvent.tasks.base import Split
 from evolvent.tasks.evaluation import judges_answers
 
+IDLE = 20  # steps of a search in a row that may evaluate nobody
 HOPELESS = 2.0  # times the memory that there is: more than the estimate can be wrong by
 
 
@@ -64,6 +66,8 @@ def print_requests(assembled: Assembled, as_json: bool) -> None:
         for role in assembled.system.roles.values()
         if (problems := find_field(role.slots["propose"], "problems")) and (n := find_field(role.slots["propose"], "n"))
     ]
+    if not judges_answers(assembled.task) and (many := at_once(proposer(assembled))):  # one each, if nothing is mended
+        asked = [{"role": "", "requests_per_step": many, "max_tokens": assembled.task.max_tokens}]
     if as_json:
         emit({"budget": assembled.spec.budget, "steps": asked})
         return
@@ -89,18 +93,25 @@ def measuring(task: Any, done: list[Step], sampled: float) -> dict[str, int] | N
 
 
 def tried(assembled: Assembled) -> tuple[list[Step], dict[str, float], float, float]:
-    """One step, what it spent, its seconds, and how many such the budget pays for. `UserError` if it spends nothing."""
-    system, budget = assembled.system, Budget.parse(assembled.spec.budget)
-    if not judges_answers(assembled.task):
-        system.step()  # of a search the first one evaluates the seed program alone
-    before, begun = dict(system.ledger.spent["method"]), time.perf_counter()
-    done = system.step()
-    seconds = time.perf_counter() - begun
-    spent = {unit: amount - before[unit] for unit, amount in system.ledger.spent["method"].items()}
+    """A step, what it spent, its seconds, and how many such the budget pays for. `UserError` if it spends nothing.
+
+    Of a search the first step evaluates the seed program alone, and by rules some steps evaluate nobody: it is the mean
+    over as many as it takes until somebody is evaluated.
+    """
+    system, budget, answers = assembled.system, Budget.parse(assembled.spec.budget), judges_answers(assembled.task)
+    if not answers:
+        system.step()
+    before, begun, steps = dict(system.ledger.spent["method"]), time.perf_counter(), 0
+    done: list[Step] = []
+    for _ in range(IDLE if assembled.spec.model == "none" else 1):
+        done, steps = system.step(), steps + 1
+        if system.ledger.of("verifier_calls") > before["verifier_calls"]:
+            break
+    seconds = (time.perf_counter() - begun) / steps
+    spent = {unit: (amount - before[unit]) / steps for unit, amount in system.ledger.spent["method"].items()}
     if not spent[budget.unit]:
-        raise UserError(
-            f"a step spent nothing of a budget of {assembled.spec.budget}; try --dry-run with a budget in steps"
-        )
+        said = assembled.spec.budget
+        raise UserError(f"a step spent nothing of a budget of {said}; try --dry-run with a budget in steps")
     return done, spent, seconds, max(1.0, budget.amount / spent[budget.unit])
 
 
@@ -110,7 +121,8 @@ def print_search(assembled: Assembled, as_json: bool, final: bool | None = True)
     _, spent, seconds, steps = tried(assembled)
     each = seconds / max(1.0, spent["verifier_calls"])
     gate, test = (len(task.instances(split)) for split in ("gate", "test")) if hasattr(task, "instances") else (0, 0)
-    anew = (TOP * gate + test if gate else TOP * REPEATS + REPEATS) if final is not False else 0
+    each_anew = TOP * gate + test if gate else TOP + 1
+    anew = REPEATS * each_anew if final is not False else 0
     found = {
         "steps": round(steps),
         "verifier_calls": round(steps * spent["verifier_calls"]),

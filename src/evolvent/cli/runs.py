@@ -11,7 +11,6 @@ import click
 
 from evolvent.cli import complete
 from evolvent.cli.options import emit, json_option, open_store, store_option
-from evolvent.core.errors import UserError
 from evolvent.lineage.figures import percent, share
 
 LINE = 400  # columns of what is searched line by line, in a pipe
@@ -47,12 +46,14 @@ def change(evaluations: dict[str, Any], key: str = "sampled") -> str:
 
 
 def outcome(view: Any, gate: float | None) -> str:
-    """What a run has come to: a search's best value, accuracy on the test split, or else on the gate split."""
+    """What a run has come to: a search's best value, and what its winner is worth when it is evaluated anew; or
+    accuracy on the test split, or else on the gate split."""
     values = [
         s["roles"][role]["best"] for s in view.steps.values() for role in s["roles"] if "best" in s["roles"][role]
     ]
     if values:
-        return f"best {values[-1]:.6g}"
+        anew = view.rescored and view.rescored.get("value")
+        return f"best {values[-1]:.6g}" + (f", anew {anew:.6g}" if anew is not None else "")
     if view.evaluations:
         return f"test {change(view.evaluations)} %"
     return "" if gate is None else f"gate {100 * gate:.1f} %"
@@ -153,7 +154,7 @@ def lineage(run: str, store_: str, as_json: bool) -> None:
         out.print(f"rolled back from version {r.source} to version {r.to} on {when(r.time)}")
     if view.candidates:
         out.print(f"{len(view.candidates)} candidates: `evolvent report {view.name}` shows their descent")
-    else:
+    if not view.candidates or len(view.versions) > 1:
         out.print("* head: what export, try, serve and resume use; `evolvent rollback RUN VERSION` moves it")
 
 
@@ -236,7 +237,11 @@ def diff(a: str, b: str, store_: str, as_json: bool) -> None:
         if x or y:
             rows.add_row(unit.replace("_", " "), f"{x:,.0f}", f"{y:,.0f}")
     out.print(rows)
+    if any(found["best"]):
+        out.print(programs(*found["best"]), markup=False)
     weights = found["weights"]
+    if weights.get("none"):  # of searches by rules
+        return
     if weights.get("same"):
         out.print("weights: the same")
     elif "why" in weights:
@@ -244,6 +249,21 @@ def diff(a: str, b: str, store_: str, as_json: bool) -> None:
     else:
         most = ", ".join(f"{n} {x:.3g}" for n, x in weights["most_changed"].items())
         out.print(f"weights: {weights['l2']:.4g} apart, {weights['relative']:.2%} of their size; most: {most}")
+
+
+def programs(a: dict[str, Any] | None, b: dict[str, Any] | None) -> str:
+    """The best programs of two searches: their values, and what the second one has otherwise."""
+    from difflib import unified_diff
+
+    lines = []
+    for side, one in (("a", a), ("b", b)):
+        if one is None:
+            lines.append(f"best of {side}: none is valid")
+        else:
+            anew = "" if one["anew"] is None else f", anew {one['anew']:.6g}"
+            lines.append(f"best of {side}: candidate {one['candidate']}, {one['value']:.6g}{anew}")
+    before, after = (one["program"].splitlines() if one else [] for one in (a, b))
+    return "\n".join([*lines, *unified_diff(before, after, "a", "b", lineterm="")])
 
 
 def interval(value: Any, signed: bool = False) -> str:
@@ -297,24 +317,14 @@ def export(run: str, folder: Path, number: int | None, adapter: bool, role: str 
     Of a search it writes the best program to a file, or the best texts. Where programs stand for models
     (program:adapters), a name without an ending is a folder for the model, or with --adapter for the change alone.
     """
-    from evolvent.lineage.export import export_model_of_program, export_program, export_version, task_of_models
+    from evolvent.lineage.export import export_search, export_version
     from evolvent.lineage.runs import read_run
 
     store = open_store(store_, create=False)
     view = read_run(store, run)
     what = "adapter" if adapter else "model"
-    if view.candidates:
-        task = None if folder.suffix else task_of_models(view)
-        if number is not None or role or (adapter and task is None):
-            raise UserError(
-                f"--version, --adapter and --role are for weights, and {view.name} evolved programs; leave them out, "
-                "and its best is written"
-            )
-        if task is None:
-            click.echo(f"Wrote candidate {export_program(view, folder)} of {view.name} to {folder}")
-        else:
-            uid = export_model_of_program(view, task, folder, adapter)
-            click.echo(f"Wrote the {what} that candidate {uid} of {view.name} stands for to {folder}")
+    if view.candidates and (written := export_search(store, view, folder, number, adapter, role)):
+        click.echo(f"Wrote {written} to {folder}")
         return
     done = export_version(store, run, folder, number, adapter, role)
     click.echo(f"Wrote the {what} of {done.run}, version {done.version} (step {done.step}), to {folder}")

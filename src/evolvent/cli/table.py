@@ -16,6 +16,7 @@ from evolvent.lineage.descent import Candidate, believed, chosen, descent, valid
 from evolvent.lineage.figures import percent
 from evolvent.run.session import Result
 from evolvent.run.spec import RunSpec
+from evolvent.tasks.evaluation import judges_answers
 
 UNPROMOTED = (
     "No candidate reached the thresholds of all stages of its evaluation, so these are values of the first stages; "
@@ -52,13 +53,13 @@ def print_final(result: Result, report: Path | None, where: str = "") -> None:
         commands = [(f'evolvent resume {result.name}{where} --budget "..."', "search on, with a larger budget")]
     else:
         commands = [(f"evolvent try {result.name}{where}", "talk to the model before and after")]
-    if result.policy.size:  # nothing was evolved where the weights are elsewhere
+    task = result.assembled.task
+    if result.policy.size or hasattr(task, "policy_of"):  # nothing was evolved where the weights are elsewhere
+        commands += [(f"evolvent export {result.name} my-model{where}", "write it as a Hugging Face folder")]
+    if result.policy.size and judges_answers(task):
         words = ["evolvent", "compare", result.spec.recipe, "no-change", "--task", result.spec.task]
         words += ["--model", result.spec.model] if result.spec.model != RunSpec.model else []
-        commands += [
-            (f"evolvent export {result.name} my-model{where}", "write it as a Hugging Face folder"),
-            (shlex.join(words), "is the gain real? several seeds"),
-        ]
+        commands += [(shlex.join(words), "is the gain real? several seeds")]
     for command, text in commands:
         console.print(f"  {command:<62} {text}")
 

@@ -94,7 +94,10 @@ def find_speakers(name: str, store: str, task: str | None, number: int | None) -
     if there is not None and (name == "last" or name in run_names(there)):
         view = read_run(there, name)
         if view.candidates and view.spec["model"] == "none":
-            raise UserError(f"run {view.name} evolved programs by rules, and there is no model to talk to")
+            raise UserError(
+                f"run {view.name} evolved programs by rules, and there is no model to talk to; "
+                f"`evolvent export {view.name} ...` writes what it found"
+            )
         start = next(v.number for v in view.versions if v.verdict == "start")
         head = chosen(view, number).number
         speakers = []

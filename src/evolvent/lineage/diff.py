@@ -8,6 +8,7 @@ from typing import Any
 
 from evolvent.bench.statistics import t_interval
 from evolvent.core.errors import UserError
+from evolvent.lineage.descent import best_of, text_of
 from evolvent.lineage.runs import RunView, Version, read_run
 from evolvent.lineage.store import Store
 from evolvent.lineage.versions import chosen, read_weights
@@ -41,8 +42,19 @@ def compare(store: Store, a: str, b: str) -> dict[str, Any]:
             unit: [spent(one, first).get(unit, 0.0), spent(two, second).get(unit, 0.0)]
             for unit in {**spent(one, first), **spent(two, second)}
         },
+        "best": [worth(one), worth(two)] if one.candidates and two.candidates else [],
         "weights": distance(store, one, first or chosen(one, None), two, second or chosen(two, None)),
     }
+
+
+def worth(view: RunView) -> dict[str, Any] | None:
+    """The best candidate of a search: its number, its value, and what it is worth when it is evaluated anew."""
+    try:
+        best = best_of(view)
+    except UserError:  # none is valid
+        return None
+    anew = (view.rescored or {}).get("value")
+    return {"candidate": best["uid"], "value": best["evaluation"]["value"], "anew": anew, "program": text_of(best)}
 
 
 def described(view: RunView) -> dict[str, Any]:
@@ -109,12 +121,16 @@ def paired(a: Mapping[str, Any], b: Mapping[str, Any], key: str) -> list[float] 
 
 def distance(store: Store, one: RunView, first: Version, two: RunView, second: Version) -> dict[str, Any]:
     """How far apart two versions' weights are; `why` says where that cannot be known."""
-    if first.hash == second.hash and first.hash is not None:
-        return {"same": True}
+    same = first.hash == second.hash and first.hash is not None
     try:
-        a, b = read_weights(store, one, first), read_weights(store, two, second)
+        a = read_weights(store, one, first)
+        b = a if same else read_weights(store, two, second)
     except UserError as reason:
-        return {"why": str(reason)}
+        return {"same": True} if same else {"why": str(reason)}
+    if not a and not b:
+        return {"none": True}
+    if same:
+        return {"same": True}
     if {n: w.shape for n, w in a.items()} != {n: w.shape for n, w in b.items()}:
         return {"why": "the models are not of the same shape"}
     moved = {n: float((b[n].double() - a[n].double()).square().sum()) for n in a}

@@ -15,13 +15,16 @@ from evolvent.lineage.descent import Candidate, believed, best_of, text_of
 from evolvent.lineage.figures import percent
 from evolvent.lineage.runs import RunView, Version, read_run
 from evolvent.lineage.store import Store
-from evolvent.lineage.versions import chosen, load_version
+from evolvent.lineage.versions import chosen, has_weights, load_version
 from evolvent.tasks.registry import load_task
+from evolvent.tasks.texts import TEXT_FILES
 from evolvent.tasks.texts.module import read
 from evolvent.tasks.worlds import WORLDS
 
 if TYPE_CHECKING:
     from evolvent.models.policy import Policy
+
+PROGRAMS = (".py", *TEXT_FILES)  # endings of files for programs and texts; all other names are of folders
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,25 @@ def export_model_of_program(view: RunView, task: Any, folder: Path, adapter: boo
         raise UserError(f"the best program of {view.name} changes no weights; export it without --adapter")
     write_model(policy, folder, adapter, card_of_program(view, best, policy, adapter))
     return int(best["uid"])
+
+
+def export_search(
+    store: Store, view: RunView, folder: Path, number: int | None = None, adapter: bool = False, role: str | None = None
+) -> str | None:
+    """Write what a search found, and say what it is: the best program, or texts, to a file; to a folder the model that
+    the best program stands for. None, and nothing is written, where the search trained a model that goes there."""
+    is_file = folder.suffix in PROGRAMS
+    task = None if is_file else task_of_models(view)
+    trained = not is_file and task is None and has_weights(store, view)
+    if trained:
+        return None
+    if number is not None or role or (adapter and task is None):
+        what = f"{folder} is the name of a file" if is_file else f"{view.name} trained none"
+        raise UserError(f"--version, --adapter and --role are for weights, and {what}; leave them out")
+    if task is None:
+        return f"candidate {export_program(view, folder)} of {view.name}"
+    uid = export_model_of_program(view, task, folder, adapter)
+    return f"the {'adapter' if adapter else 'model'} that candidate {uid} of {view.name} stands for"
 
 
 def export_program(view: RunView, file: Path) -> int:

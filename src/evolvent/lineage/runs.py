@@ -225,7 +225,7 @@ def list_runs(store: Store) -> list[RunView]:
 
     Where the last step is to be done again, since the run was resumed from before it, all of its steps are read.
     """
-    kinds = ("created", "resumed", "version", "rollback", "evaluation", "finished", "interrupted", "failed")
+    kinds = ("created", "resumed", "version", "rollback", "evaluation", "rescored", "finished", "interrupted", "failed")
     latest = store.latest("step")
     found: dict[str, list[Event]] = {}
     for event in sorted([*store.events(kinds=kinds), *latest], key=lambda e: e.id):

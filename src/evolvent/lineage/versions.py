@@ -72,6 +72,12 @@ def kept(store: Store, view: RunView) -> str:
     return ", ".join(numbers) or "none (no weights are stored)"
 
 
+def has_weights(store: Store, view: RunView) -> bool:
+    """Whether a run's model was here, so that its head has weights: not one behind an endpoint, and not `none`."""
+    head = next((v for v in view.versions if v.number == view.head), None)
+    return head is not None and head.hash is not None and bool(read_weights(store, view, head))
+
+
 def chosen(view: RunView, number: int | None) -> Version:
     """A version by number, or the head."""
     number = view.head if number is None else number

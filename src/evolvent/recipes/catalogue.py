@@ -27,6 +27,8 @@ from evolvent.core.recipe import (
 from evolvent.recipes import all_recipes, resolve
 from evolvent.recipes.profiles import PROFILES, profile_of
 
+SEARCHED = {"gepa": "program:regret"}  # whose rules look at instances
+
 
 def evidence_folder() -> Path:
     """Where the evidence is: in the package, or in the repository that it was installed from."""
@@ -71,11 +73,19 @@ def rows() -> list[dict[str, Any]]:
                 "paper": recipe.paper,
                 "changes": changes(recipe),
                 "file": Path(recipe.file).name,
-                "command": f"evolvent run {recipe.name}",
+                "command": command(recipe),
                 "evidence": ", ".join(f"{k} {v}" for k, v in claims.items()) or ("not measured" if promised else ""),
             }
         )
     return found
+
+
+def command(recipe: Recipe) -> str:
+    """How to run a recipe on the task of its claim, or else on one that it fits: searches want programs."""
+    claim = recipe.outcome or recipe.mechanism
+    other = SEARCHED.get(recipe.name, "program:circle-packing:26") if recipe.family == "search" else ""
+    task = claim.task if claim else other
+    return f"evolvent run {recipe.name}" + (f" --task {task}" if task else "")
 
 
 def changes(recipe: Recipe) -> list[str]:

@@ -16,7 +16,7 @@ from evolvent.bench.grid import label
 from evolvent.core.random import stream
 from evolvent.core.recipe import Put, Recipe, describe
 from evolvent.recipes import all_recipes
-from evolvent.recipes.catalogue import op_line, read_evidence, verdicts
+from evolvent.recipes.catalogue import command, op_line, read_evidence, verdicts
 from evolvent.tasks.base import SHARES, SPLITS, Task
 from evolvent.tasks.registry import BUILT_IN, OTHERS, load_task
 
@@ -85,7 +85,6 @@ def recipe_row(recipe: Recipe) -> list[str]:
     """The cells of one recipe."""
     first = recipe.doc.split("\n")[0]
     summary = (first.partition(": ")[2] or first) if recipe.paper else recipe.title
-    claim = recipe.outcome or recipe.mechanism
     where = f"../src/evolvent/recipes/{recipe.family}/{Path(recipe.file).name}"
     parents = [f"{role}: {base.name}" for role, base in recipe.roles.items()]
     claimed = verdicts(recipe.name)
@@ -97,7 +96,7 @@ def recipe_row(recipe: Recipe) -> list[str]:
         "<br>".join(code(op_line(op)) for op in recipe.ops),
         "<br>".join(f"{code(name)}: {escape(text)}" for name, text in mechanisms(recipe).items()) or NONE,
         *(f"[{claimed[k]}]({evidence})" if k in claimed else NONE for k in ("mechanism", "outcome")),
-        code(f"evolvent run {recipe.name}" + (f" --task {claim.task}" if claim else "")),
+        code(command(recipe)),
     ]
 
 

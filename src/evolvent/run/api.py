@@ -48,7 +48,7 @@ def run(
         **{name: str(value) for name, value in texts.items()},
         seed=seed,
         settings=flatten(tables["settings"]),
-        take=dict(tables["take"]),
+        take=flatten(tables["take"]),
     )
     extra = {"watch": watch} if watch else {}
     return begin(spec, Path(store), name, **extra, **options)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evolvent.core.errors import unknown
 from evolvent.core.ledger import Ledger
 from evolvent.lineage.runs import RunView
 from evolvent.run.spec import RunSpec
@@ -60,10 +59,7 @@ class Result:
         return found
 
     def curve(self, metric: str = "outcome", role: str = "") -> list[tuple[int, float]]:
-        """(step, value) of a metric. `UserError` for one that no step has."""
-        known = {name for step in self.view.steps.values() for name in step["roles"].get(role, {})}
-        if known and metric not in known:
-            raise unknown("metric", metric, known, "result.curves has all of them")
+        """(step, value) of a metric, where it was recorded."""
         return self.view.curve(metric, role)
 
     @property

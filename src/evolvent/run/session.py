@@ -34,6 +34,8 @@ from evolvent.lineage.versions import chosen, load_assembled, place, read_weight
 from evolvent.run.ahead import start_sandbox
 from evolvent.run.assemble import Assembled, assemble
 from evolvent.run.check import (
+    ACCURACY,
+    BEST,
     check_name,
     check_options,
     fingerprint,
@@ -131,9 +133,16 @@ class Session:
                 return self._carry_out(assembled, read_run(self.store, self.name))
             except UserError:
                 if fruitless(assembled):  # it could only fail again
-                    self.store.forget(self.name)
-                    shutil.rmtree(self.folder, ignore_errors=True)
+                    self._forget(there)
                 raise
+
+    def _forget(self, there: bool) -> None:
+        """Leave nothing of the run; a folder that was `there` before stays, empty as it was."""
+        with suppress(UserError):
+            self.store.forget(self.name)
+            shutil.rmtree(self.folder, ignore_errors=True)
+        if there:
+            self.folder.mkdir(exist_ok=True)
 
     def _taken(self) -> UserError:
         return UserError(
@@ -408,10 +417,18 @@ def resume(store: Store, name: str, **options: Any) -> Result:
     view = read_run(store, name)
     budget = options.pop("budget", None) or view.spec["budget"]
     refuse_spent(view, Budget.parse(budget))
-    options["target"] = options.get("target") if options.get("target") is not None else view.options.get("target")
+    if options.get("target") is None and not reached(view, view.options.get("target")):  # which is done with
+        options["target"] = view.options.get("target")
     options["final"] = view.options.get("final", True) if options.get("final") is None else options["final"]
     spec = RunSpec(**{**view.spec, "budget": budget})
     return Session(store, spec, view.name, **options).resume()
+
+
+def reached(view: RunView, target: float | None) -> bool:
+    """Whether a run has come to its target already."""
+    metric = BEST if view.candidates else ACCURACY
+    found = [value for role in view.roles for _, value in view.curve(metric, role)]
+    return target is not None and max(found, default=-math.inf) >= target
 
 
 __all__ = ["Progress", "Result", "Session", "begin", "check_name", "resume"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from evolvent.tasks.worlds.adapters.genome import MOST, SEEDS, read
+from evolvent.tasks.worlds.adapters.genome import LARGEST, MOST, SEEDS, read
 from evolvent.tasks.worlds.adapters.world import judge
 
 
@@ -48,3 +48,8 @@ def test_what_is_no_genome_is_invalid_and_says_why(value: Any, reason: str) -> N
 
 def test_what_the_sandbox_sends_is_read_as_it_was_written() -> None:
     assert read(json.loads("[[4294967295, 1e-300], [2, 1]]")) == ((2, 1.0), (4294967295, 1e-300))
+
+
+def test_sizes_of_one_seed_may_not_add_up_to_more_than_one_may_be() -> None:
+    assert read([[1, LARGEST], [1, -LARGEST]]) == ()
+    assert "add up to 20" in read([[1, LARGEST], [1, LARGEST]])

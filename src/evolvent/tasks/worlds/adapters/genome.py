@@ -34,4 +34,7 @@ def read(value: Any) -> Genome | str:
             return f"call {i} of add: the size should be a number from -{LARGEST:g} to {LARGEST:g}"
         sizes.setdefault(seed, []).append(size)
     sums = {seed: math.fsum(found) for seed, found in sizes.items()}
+    for seed, size in sums.items():
+        if abs(size) > LARGEST:
+            return f"the sizes of seed {seed} add up to {size:g}; from -{LARGEST:g} to {LARGEST:g} is allowed"
     return tuple((seed, size) for seed, size in sorted(sums.items()) if size)

@@ -100,8 +100,8 @@ def likely(policy: Policy, problems: Sequence[Problem]) -> Float[np.ndarray, " p
         answer = format.encode("".join(piece.text for piece in task.gold(problem) or ()))
         rows.append(([*prompt, *answer, min(format.ends)], len(prompt)))
     order = sorted(range(len(rows)), key=lambda i: len(rows[i][0]))  # like lengths together: little padding
-    for start in range(0, len(order), ROWS):
-        part = order[start : start + ROWS]
+    for first in range(0, len(order), ROWS):
+        part = order[first : first + ROWS]
         found[part] = forced(policy, [rows[i] for i in part])
     return found
 
