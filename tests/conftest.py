@@ -14,6 +14,13 @@ settings.register_profile("house", max_examples=30, deadline=None, derandomize=T
 settings.load_profile("house")
 
 
+@pytest.fixture(autouse=True)
+def one_thread() -> None:
+    """A command of an earlier test may have asked for more, and threads that wait for each other on few cores take ten
+    times as long."""
+    torch.set_num_threads(1)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Say which sandbox is tested, as a header; those of `pytest_report_header` are not printed with -q.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import random
 
 import pytest
 from tests.recipes.recipe_runs import build, steps
@@ -11,7 +12,7 @@ from tests.recipes.recipe_runs import build, steps
 from evolvent.core.errors import UserError
 from evolvent.recipes import all_recipes
 
-ALL = list(itertools.combinations(sorted(all_recipes()), 2))
+PAIRS = random.Random(0).sample(list(itertools.combinations(sorted(all_recipes()), 2)), 600)  # some twenty of each
 SOME = [
     ("dapo", "mc-grpo"),
     ("dapo", "sec"),
@@ -51,8 +52,8 @@ def test_some_pairs(pair: tuple[str, str]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("pair", ALL, ids="+".join)
-def test_all_pairs(pair: tuple[str, str]) -> None:
+@pytest.mark.parametrize("pair", PAIRS, ids="+".join)
+def test_pairs(pair: tuple[str, str]) -> None:
     both_orders(pair)
 
 

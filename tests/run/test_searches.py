@@ -160,10 +160,10 @@ def test_a_dry_run_over_an_endpoint_says_how_many_answers_a_step_of_a_search_ask
 
 def test_a_target_that_was_reached_does_not_stop_the_run_that_is_carried_on(task: str, tmp_path: Path) -> None:
     store = Store(tmp_path / "runs")
-    assert begin(searching(task, "400 evaluations"), store, "one", target=3.0, logs=()).reached
-    more = resume(store, "one", budget="420 evaluations", logs=())
+    assert begin(searching(task, "40 evaluations"), store, "one", target=3.0, logs=()).reached
+    more = resume(store, "one", budget="12 evaluations", logs=())
     assert not more.reached
-    assert more.view.spent["method"]["verifier_calls"] >= 420
+    assert more.view.spent["method"]["verifier_calls"] >= 12
 
 
 def test_a_folder_that_was_there_stays(task: str, tmp_path: Path) -> None:

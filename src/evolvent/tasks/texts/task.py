@@ -101,16 +101,22 @@ class TextsTask(ProgramTask):
         for _ in range(self.processes, min(self.workers, len(programs))):
             self.idle.put(TextsFile(self.file.path))
             self.processes += 1
+        texts = [self._read(program) for program in programs]  # here: `ast` of 3.11.7 fails in several threads at once
         with ThreadPoolExecutor(self.processes) as pool:
-            return list(pool.map(self._worth, programs, asked))
+            return list(pool.map(self._worth, texts, asked))
 
-    def _worth(self, program: str, names: Sequence[str]) -> Evaluation:
+    def _read(self, program: str) -> dict[str, str] | Evaluation:
+        """The texts by name, or the verdict on what holds none."""
         if verdict := unreadable(program):
             return verdict
         try:
-            texts = read(program, self.names)
+            return read(program, self.names)
         except ValueError as reason:
             return invalid(str(reason))
+
+    def _worth(self, texts: dict[str, str] | Evaluation, names: Sequence[str]) -> Evaluation:
+        if isinstance(texts, Evaluation):
+            return texts
         if not names:  # it can be read; nothing is known of how good it is
             return Evaluation(0.0)
         split = read_name(names[0])[0]
