@@ -42,3 +42,14 @@ def test_verdicts_are_shown_where_there_is_evidence(monkeypatch: pytest.MonkeyPa
     assert "+0.031 [+0.012, +0.05] | holds |" in page
     assert "\nold\n" not in page
     assert page.endswith("<!-- /measured -->\nafter\n")
+
+
+def test_advice_says_what_was_measured_of_what_it_advises(monkeypatch: pytest.MonkeyPatch) -> None:
+    outcome = {"kind": "outcome", "verdict": "does-not-hold", "text": "It is better.", "components": []}
+    found = {"world": "tiny-policy", "claims": [outcome]}
+    monkeypatch.setattr("evolvent.recipes.tables.read_evidence", lambda name: found if name == "sec" else None)
+    page = tables.choice_page("Take it.\n\n<!-- here: sec dapo -->\nold\n<!-- /here -->\nafter\n")
+    first, second = page.splitlines()[3:5]
+    assert first == "- Measured here (tiny-policy): [`sec`](../evidence/sec.json), **does not hold**: It is better."
+    assert second == "- Measured here: `dapo`: nothing yet."
+    assert page.endswith("<!-- /here -->\nafter\n")

@@ -192,9 +192,27 @@ def evidence_table() -> str:
 
 
 def choice_page(page: str) -> str:
-    """docs/which-recipe.md with its table of evidence made anew."""
+    """docs/which-recipe.md with its table of evidence made anew, and what was measured of the recipes that it advises:
+    `<!-- here: NAME NAME -->` begins such a passage, `<!-- /here -->` ends it."""
     begin, end = "<!-- measured -->\n", "<!-- /measured -->"
-    return re.sub(f"{begin}.*?{end}", lambda _: f"{begin}\n{evidence_table()}\n{end}", page, flags=re.DOTALL)
+    page = re.sub(f"{begin}.*?{end}", lambda _: f"{begin}\n{evidence_table()}\n{end}", page, flags=re.DOTALL)
+    return re.sub(
+        r"(<!-- here: ([\w -]+) -->\n).*?(<!-- /here -->)",
+        lambda found: found[1] + "".join(map(measured_here, found[2].split())) + found[3],
+        page,
+        flags=re.DOTALL,
+    )
+
+
+def measured_here(name: str) -> str:
+    """One line: the outcome that a recipe claims, and the verdict on it."""
+    data = read_evidence(name)
+    outcome = next((c for c in data["claims"] if c["kind"] == "outcome"), None) if data else None
+    link = f"[`{name}`](../evidence/{name}.json)"
+    if outcome is None:
+        return f"- Measured here: `{name}`: nothing yet.\n"
+    verdict = {"does-not-hold": "does not hold", "inconclusive": "open"}.get(outcome["verdict"], outcome["verdict"])
+    return f"- Measured here ({data['world']}): {link}, **{verdict}**: {outcome['text']}\n"
 
 
 # --- Markdown ---
