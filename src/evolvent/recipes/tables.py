@@ -206,8 +206,8 @@ def choice_page(page: str) -> str:
 
 def measured_here(name: str) -> str:
     """One line: the outcome that a recipe claims, and the verdict on it."""
-    data = read_evidence(name)
-    outcome = next((c for c in data["claims"] if c["kind"] == "outcome"), None) if data else None
+    data = read_evidence(name) or {"claims": []}
+    outcome = next((c for c in data["claims"] if c["kind"] == "outcome"), None)
     link = f"[`{name}`](../evidence/{name}.json)"
     if outcome is None:
         return f"- Measured here: `{name}`: nothing yet.\n"
