@@ -19,6 +19,7 @@ from evolvent.core.recipe import compile_plan
 from evolvent.engine import SPECIAL, is_endpoint
 from evolvent.recipes import all_recipes, resolve
 from evolvent.tasks import ADAPTERS
+from evolvent.tasks.base import Task
 from evolvent.tasks.evaluation import judges_answers
 from evolvent.tasks.registry import load_task, parts_of
 from evolvent.tasks.worlds import WORLDS
@@ -96,21 +97,21 @@ def world_of(claims: Iterable[Claim], recipe: str) -> str:
     """
     kinds = set()
     for one in claims:
-        search = is_search(one.task)
-        simulated = one.model.startswith("simulated") or (search and is_simulated(one, recipe))
-        acts = not search or one.model != NO_MODEL or hasattr(load_task(one.task), "policy_of")
-        if simulated or acts:
-            kinds.add("simulated" if simulated else "tiny-policy")
+        task = load_task(one.task) if is_search(one.task) else None
+        if one.model.startswith("simulated") or (task and is_simulated(one, recipe, task)):
+            kinds.add("simulated")
+        elif task is None or one.model != NO_MODEL or hasattr(task, "policy_of"):
+            kinds.add("tiny-policy")
         else:
-            kinds.add("scripted" if getattr(load_task(one.task), "scripted_agent", False) else "real")
+            kinds.add("scripted" if getattr(task, "scripted_agent", False) else "real")
     return next(kind for kind in ("simulated", "tiny-policy", "scripted", "real") if kind in kinds)
 
 
-def is_simulated(one: Claim, recipe: str) -> bool:
+def is_simulated(one: Claim, recipe: str, task: Task) -> bool:
     """Whether the task of a search, or a part of our arm, is a simulation."""
     own = dict(one.arms.get("ours", {}))
     plan = compile_plan(resolve(own.pop("recipe", recipe)), all_recipes(), {**one.common, **own}, {})
     parts = [entry.value for entry in plan.values.values()]
     parts += [site.wrapper for sites in plan.wraps.values() for site in sites]
     named = [places.at(part) if isinstance(part, str) and PLACE.fullmatch(part) else part for part in parts]
-    return any(getattr(part, "simulated", False) for part in (load_task(one.task), *named))
+    return any(getattr(part, "simulated", False) for part in (task, *named))

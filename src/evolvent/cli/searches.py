@@ -30,14 +30,12 @@ def compare_methods(
     from evolvent.bench.search_compare import compare_searches, named
     from evolvent.core.recipe import parse_composition
     from evolvent.recipes import all_recipes, resolve
-    from evolvent.run.check import refuse_wordless
 
     if options["test"]:
         raise UserError("searches are tested on their own task, anew; leave out --test")
     parsed = [named(parse_arm(a)) for a in arms]
     for arm in parsed:
         parse_composition(resolve(arm.recipe), all_recipes())
-    refuse_wordless(loaded, options["model"] or "none")
     result = compare_searches(
         parsed,
         task,

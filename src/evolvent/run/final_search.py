@@ -7,7 +7,7 @@ from typing import Any
 
 from evolvent.core.ledger import Ledger
 from evolvent.run.assemble import Assembled
-from evolvent.search.archive import Archive
+from evolvent.run.notes import search_archive
 from evolvent.search.rescore import believe
 
 
@@ -16,13 +16,12 @@ def measure_search(assembled: Assembled) -> list[tuple[str, dict[str, Any]]]:
 
     Nothing for recipes without an archive, and where nothing is valid. Charged to the account `evidence`.
     """
-    archives = [p for p in assembled.system.parts.values() if isinstance(p, Archive)]
-    ledger = assembled.system.ledger
+    archive, ledger = search_archive(assembled), assembled.system.ledger
     spent = spent_from_now(ledger)
-    found = believe(assembled.main_role, archives[0].history) if archives else None
-    if found is None:
+    found = believe(assembled.main_role, archive.history) if archive else None
+    if archive is None or found is None:
         return []
-    archives[0].winner = found["winner"]
+    archive.winner = found["winner"]
     return [("rescored", {"result": found, "spent": spent()})]
 
 

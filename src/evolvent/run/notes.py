@@ -97,7 +97,7 @@ def troubled_seed(assembled: Assembled) -> str:
     """
     if not is_file(assembled.spec.task):
         return ""
-    archive = archive_of(assembled)
+    archive = search_archive(assembled)
     if archive is None or not archive.history or archive.history[0].evaluation.value is None:
         return ""
     first = archive.history[0].evaluation
@@ -112,14 +112,14 @@ def troubled_seed(assembled: Assembled) -> str:
     )
 
 
-def archive_of(assembled: Assembled) -> Archive | None:
+def search_archive(assembled: Assembled) -> Archive | None:
     """The archive of a search; None where there is none."""
     return next((p for p in assembled.system.parts.values() if isinstance(p, Archive)), None)
 
 
 def fruitless(assembled: Assembled) -> bool:
     """Whether a search has come to its end with the seed program, which is not valid, and nothing was paid for."""
-    archive = archive_of(assembled)
+    archive = search_archive(assembled)
     paid = assembled.system.ledger.of("model_calls")
     return archive is not None and len(archive.history) == 1 and not archive.members and not paid
 

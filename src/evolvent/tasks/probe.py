@@ -16,6 +16,7 @@ from evolvent.tasks.base import Attempt, Demo, Score, Task, score_all
 GARBAGE = ("zzz", "qwrt plk", "#@!?", "...", "xkcd" * 12)
 NOTHING = ("", " ", "\n\n")
 LONG = 20_000  # characters of the long answers
+COLUMNS = 4  # of a problem without a gold answer: as many of its values are tried
 FULL = 1 - 1e-9
 
 
@@ -111,7 +112,7 @@ def answers(sheet: Sheet, rng: np.random.Generator) -> Iterator[tuple[int, str, 
         if own:
             yield i, "gold", own
         elif not hasattr(sheet.task, "episode"):  # what the verifier compares with may be among the problem's values
-            for value in list(problem.data.values())[:4]:
+            for value in list(problem.data.values())[:COLUMNS]:
                 if isinstance(value, str | int | float):
                     yield i, "column", [str(value)]
         yield i, "garbage", [GARBAGE[i % len(GARBAGE)]]
