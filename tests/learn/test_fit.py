@@ -207,6 +207,23 @@ def test_warm_up_raises_the_learning_rate_update_by_update() -> None:
     assert role.slots["learn"].optimizer.param_groups[0]["lr"] == pytest.approx(1e-3)
 
 
+def test_a_learner_says_its_rate_by_the_gradient() -> None:
+    class Halved(PolicyGradient):
+        """As `PolicyGradient`; notes the gradients, and takes half the rate."""
+
+        def rate(self, s: Step) -> float:
+            self.seen = torch.cat([p.grad.flatten() for p in self.parameters.values() if p.grad is not None])
+            return 0.5 * super().rate(s)
+
+    role, other = (make_role(kind(lr=1e-3, max_grad_norm=1e-2, warmup=2)) for kind in (Halved, PolicyGradient))
+    before = weights(role)
+    for each in (role, other):
+        tell(each, make_batch(each))
+    assert float(role.slots["learn"].seen.norm()) == pytest.approx(1e-2, rel=1e-3)
+    half, whole = weights(role) - before, weights(other) - before
+    torch.testing.assert_close(half, whole / 2, atol=1e-7, rtol=1e-3)
+
+
 def test_the_gradient_norm_is_clipped() -> None:
     role, other = make_role(PolicyGradient(lr=1e-3, max_grad_norm=1e-3)), make_role(PolicyGradient(**PLAIN))
     step = tell(role, make_batch(role))

@@ -186,7 +186,8 @@ class GroupCredit:
                 )
             if n % 2 == 0 and self.baseline is median:
                 raise UserError(
-                    f"the median baseline needs an odd group, but propose.n is {n}; choose --set propose.n={n - 1}"
+                    f"the median baseline needs an odd group, and groups have {n} answers; set propose.n (see "
+                    "`evolvent show RECIPE` for what it is, and what adds to it) one lower or higher"
                 )
 
 

@@ -114,6 +114,10 @@ class Fit:
         """Whether the loss reads entropies, and reference log-probs."""
         return False, False
 
+    def rate(self, s: Step) -> float:
+        """Learning rate of the update that comes next; called when the parameters have their gradients, clipped."""
+        return self.lr * min(1.0, self.updates / max(1, self.warmup))
+
     def count(self, **amounts: float) -> None:
         """Add to the counts of this step; each is logged as a share of `tokens`."""
         for name, amount in amounts.items():
@@ -151,8 +155,9 @@ class Fit:
             s.log("learn/skipped", s.metrics.get("learn/skipped", 0.0) + 1)
             return False
         self.updates += 1
+        rate = self.rate(s)
         for group in self.optimizer.param_groups:
-            group["lr"] = self.lr * min(1.0, self.updates / max(1, self.warmup))
+            group["lr"] = rate
         self.optimizer.step()
         s.log("learn/grad_norm", float(norm))
         return True

@@ -106,18 +106,14 @@ class VarianceControlled(PolicyGradient):
         return torch.stack([g.double().square().sum() for g in found if g is not None]).sum()
 
     def _update(self, views: Sequence[Prepared], epoch: int, part: int, s: Step) -> bool:
-        """See `Fit`; the optimizer's step is scaled once all ratios of the minibatch are known."""
+        """See `Fit`; ratios are those of one minibatch."""
         self.ratios = []
+        return super()._update(list(views), epoch, part, s)
 
-        def scale(*_: object) -> None:
-            share = effective_share(torch.cat(self.ratios))
-            for group in self.optimizer.param_groups:  # set anew before each step
-                group["lr"] *= min(1.0, share / self.base) ** self.power
-            s.log("learn/ess", share)
-            s.log("learn/rate", self.optimizer.param_groups[0]["lr"])
-
-        hook = self.optimizer.register_step_pre_hook(scale)
-        try:
-            return super()._update(list(views), epoch, part, s)
-        finally:
-            hook.remove()
+    def rate(self, s: Step) -> float:
+        """See `Fit.rate`; less where few samples are effective."""
+        share = effective_share(torch.cat(self.ratios))
+        rate = super().rate(s) * min(1.0, share / self.base) ** self.power
+        s.log("learn/ess", share)
+        s.log("learn/rate", rate)
+        return rate
