@@ -6,11 +6,13 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from evolvent.tasks.audit import UNDESERVED, audit
 from evolvent.tasks.base import Attempt, Score
 from evolvent.tasks.registry import load_task
+from evolvent.tasks.rewrite import rewrite
 
 PAGE = (Path(__file__).parents[2] / "docs" / "write-a-task.md").read_text()
 FILES = dict(re.findall(r"```python\n# (\w+\.py)\n(.*?)```", PAGE, re.DOTALL))
@@ -24,14 +26,24 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_the_page_has_its_files() -> None:
-    assert {"reverse.py", "batch.py", "credit.py", "guess.py", "loose.py"} == set(FILES)
+    assert {"reverse.py", "batch.py", "credit.py", "guess.py", "longer.py", "loose.py"} == set(FILES)
 
 
-@pytest.mark.parametrize("name", ["reverse.py", "batch.py", "credit.py", "guess.py"])
+@pytest.mark.parametrize("name", ["reverse.py", "batch.py", "credit.py", "guess.py", "longer.py"])
 def test_every_example_passes_the_audit(folder: Path, name: str) -> None:
     report = audit(load_task(str(folder / name)))
     assert report.failed == []
     assert next(c for c in report.checks if c.name == "gold").severity == "ok"
+
+
+def test_a_row_is_rewritten_as_the_page_says(folder: Path) -> None:
+    task, rng = load_task(str(folder / "longer.py")), np.random.default_rng(0)
+    parent = task.draw("train", rng)
+    deeper, alike = (rewrite(parent, task, rng, depth=depth) for depth in (1.0, 0.0))
+    assert deeper is not None
+    assert len(deeper.data["answer"]) == 4
+    assert deeper.data["prompt"] == f"rev {deeper.data['answer'][::-1]}="
+    assert alike is None or len(alike.data["answer"]) == 3
 
 
 def test_part_credit_is_recorded_beside_the_outcome(folder: Path) -> None:

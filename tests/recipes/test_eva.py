@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from tests.recipes.recipe_runs import build, steps, without
 
+from evolvent.core.errors import UserError
 from evolvent.core.records import Problem
 from evolvent.core.step import Step
 from evolvent.propose.evolve import Evolve, alike, average, drawn, earned, gap, inverse, room, variance
@@ -131,6 +133,37 @@ def test_other_tasks_have_new_problems_of_the_level() -> None:
     both = load_task("arith:1x1+countdown:2x20")
     first = both.draw("train", rng, "arith:1x1/1x1")
     assert rewrite(first, both, rng, depth=1.0).task == "arith:1x1"
+
+
+LISTED = """
+def problems(): return [{"prompt": f"{i}+1=", "answer": str(i + 1)} for i in range(60)]
+def reward(completion, answer): return float(completion == answer)
+"""
+REWRITE = """
+def rewrite(answer, seed):
+    if seed % 3 == 0: raise RuntimeError("no idea")
+    return {"prompt": f"{answer}+{seed % 10}=", "answer": str(int(answer) + seed % 10)}
+"""
+
+
+def test_a_task_of_the_users_own_rewrites_its_problems(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(LISTED + REWRITE)
+    made = build("eva", str(tmp_path / "own.py"), propose__problems=12, propose__evolve__worth="alike")
+    taken = steps(made.system, 3)
+    children = [p for p in seen(taken[1:]) if p.origin is not None]
+    assert children
+    assert all(p.data["prompt"].partition("+")[2] != "1=" or int(p.data["answer"]) > 60 for p in children)
+    assert 0 < taken[0].metrics["evolve/failed"] < 12
+
+
+@pytest.mark.parametrize(
+    ("more", "what"), [("", "is a list of problems"), ("def rewrite(): 1 / 0", "fails in rewrite")]
+)
+def test_a_list_that_cannot_be_rewritten_is_refused(tmp_path: Path, more: str, what: str) -> None:
+    (tmp_path / "own.py").write_text(LISTED + more)
+    with pytest.raises(UserError, match=what):
+        build("eva", str(tmp_path / "own.py"))
+    build("eva", str(tmp_path / "own.py"), propose__evolve__share=0.0)  # the problems as they are
 
 
 def test_depth_decides_how_many_are_harder() -> None:

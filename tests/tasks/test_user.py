@@ -7,14 +7,17 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from evolvent.core.errors import UserError, VerifierError
 from evolvent.core.loop import System
 from evolvent.core.random import stream
+from evolvent.core.records import Problem
 from evolvent.tasks.audit import audit
 from evolvent.tasks.base import SPLITS, Attempt, Score, score_all
 from evolvent.tasks.registry import Mixed, load_task
+from evolvent.tasks.rewrite import rewrite
 from evolvent.tasks.user import MOST_ERRORS, UserTask
 
 PROBLEMS = 'def problems(): return [{"prompt": f"{i}+1=", "answer": str(i + 1)} for i in range(40)]\n'
@@ -426,6 +429,20 @@ def test_an_environment_that_fails_is_an_error_of_its_episode(make: Make) -> Non
     assert task.episode(problem).respond("step.").note != {}
 
 
+def test_most_environments_have_to_bear_an_empty_turn(make: Make) -> None:
+    bears = 'if not turn and self.n {}: raise RuntimeError("nothing said")\n        self.state["left"]'
+    task = make(TURNS.replace('self.state["left"]', bears.format("% 4 == 0"), 1))
+    assert task.listed("train")
+    with pytest.raises(UserError, match="nothing said.*an empty turn is no reason to fail"):
+        make(TURNS.replace('self.state["left"]', bears.format("% 4"), 1))
+
+
+def test_what_is_rewritten_has_an_environment(make: Make) -> None:
+    child = rewritten(make(TURNS + 'def rewrite(n): return {"prompt": "go", "n": n + 100}\n'))
+    assert child is not None
+    assert child.prompt[0].content == f"go {child.data['n']}: "
+
+
 def test_environments_nobody_holds_are_closed(make: Make) -> None:
     task = make(
         TURNS.replace(
@@ -464,3 +481,72 @@ def test_the_fingerprint_follows_the_problems_and_the_source(make: Make) -> None
     assert make(PROBLEMS + REWARD).fingerprint == first
     assert make(PROBLEMS + REWARD + "# a note\n").fingerprint != first
     assert make(PROBLEMS.replace("40", "41") + REWARD).fingerprint != first
+
+
+# --- problems that are rewritten -------------------------------------------------------------------------------------
+
+REWRITE = """
+def rewrite(prompt, answer, seed, deeper):
+    number = int(answer) - 1 + (1000 if deeper else 100)
+    return {"prompt": f"{number}+1=", "answer": str(number + 1)}
+"""
+
+
+def rewritten(task: UserTask, deeper: bool = False) -> Problem | None:
+    """What becomes of the first problem for training."""
+    return rewrite(task.listed("train")[0], task, np.random.default_rng(0), depth=float(deeper))
+
+
+def test_a_task_says_what_becomes_of_its_problems(make: Make) -> None:
+    task = make(PROBLEMS + REWARD + REWRITE)
+    parent = task.listed("train")[0]
+    for deeper, more in ((False, 100), (True, 1000)):
+        child = rewritten(task, deeper)
+        assert child is not None
+        assert child.data["answer"] == str(int(parent.data["answer"]) + more)
+        assert child.origin == parent.key != child.key
+        assert child.prompt[0].content == child.data["prompt"]
+        assert task.score(child, child.data["answer"]).outcome == 1
+
+
+def test_what_is_in_the_file_already_is_no_child(make: Make) -> None:
+    for split in SPLITS:
+        known = make(PROBLEMS + REWARD).listed(split)[1].data
+        again = {**known, "note": "with the prompt of a row"}
+        assert rewritten(make(f"{PROBLEMS}{REWARD}def rewrite(): return {known!r}\n")) is None
+        assert rewritten(make(f"{PROBLEMS}{REWARD}def rewrite(): return {again!r}\n")) is None
+    assert rewritten(make(PROBLEMS + REWARD + "def rewrite(**row): return None\n")) is None
+
+
+@pytest.mark.parametrize(
+    ("body", "what"),
+    [
+        ("1 / 0", "fails in rewrite.*line 3.*ZeroDivisionError"),
+        ("return 3", "an int; return a row, or None"),
+        ('return {"answer": "3"}', "has no `prompt`"),
+        ('return {"prompt": "3=", "answer": {3}}', "is a set"),
+        ("import time; time.sleep(60)", "fails in rewrite.*0.5 s"),
+    ],
+)
+def test_a_rewriting_that_fails_is_a_sentence(make: Make, body: str, what: str) -> None:
+    task = make(f"{PROBLEMS}{REWARD}def rewrite(): {body}\nTIMEOUT = 0.5\n")
+    with pytest.raises(VerifierError, match=what):
+        rewritten(task)
+
+
+def test_children_are_of_the_categories_that_there_are(make: Make) -> None:
+    rows = PROBLEMS.replace('"answer"', '"category": "easy" if i % 2 else "hard", "answer"')
+    for given, there in (("", True), ('"category": "hard", ', True), ('"category": "odd", ', False)):
+        task = make(f'{rows}{REWARD}def rewrite(): return {{{given}"prompt": "x", "answer": "y"}}\n')
+        if there:
+            child, parent = rewritten(task), task.listed("train")[0]
+            assert child is not None
+            assert child.category == ("hard" if given else parent.category)
+        else:
+            with pytest.raises(VerifierError, match="category odd, which no row has"):
+                rewritten(task)
+
+
+def test_a_list_without_a_rewriting_is_refused(make: Make) -> None:
+    with pytest.raises(UserError, match="task is a list of problems.*add a function `rewrite`"):
+        rewritten(make(PROBLEMS + REWARD))

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from evolvent.core.errors import UserError
+from evolvent.core.errors import UserError, VerifierError
 from evolvent.core.records import Problem, Request, Trajectory
 from evolvent.core.step import Propose, Step
 
@@ -51,7 +51,7 @@ def alike(scores: Scores) -> float:
 
 # --- what becomes of it ----------------------------------------------------------------------------------------------
 
-Rewrite = Callable[[Problem, Any, np.random.Generator], Problem]
+Rewrite = Callable[[Problem, Any, np.random.Generator], Problem | None]  # None where nothing comes of it
 
 
 @dataclass
@@ -63,7 +63,7 @@ class Evolve:
     newest `capacity`. With `again` they are drawn by their parent's worth, and by their own once they were tried, else
     each is handed out once, whatever its worth. Before the step `warmup` there are only seeds, from `alone` on only
     children, as far as they reach. Metrics: `evolve/gap` of all problems of the step, `evolve/children` among them,
-    `evolve/buffer`.
+    `evolve/buffer`, and `evolve/failed`, children that a task's own code failed to make, if there are any.
     """
 
     inner: Propose
@@ -106,22 +106,41 @@ class Evolve:
         for g, value in zip(groups, worth.tolist(), strict=True):
             if g.problem.key in self.buffer:
                 self.buffer[g.problem.key] = (g.problem, value)
-        rng = s.rng("rewrite")
+        rng, failed = s.rng("rewrite"), 0
         for i in drawn(round(self.parents * len(groups)), worth, rng):
             for _ in range(self.children):
-                child = self.rewrite(groups[i].problem, s.role.task, rng)
-                self.buffer.setdefault(child.key, (child, float(worth[i])))
+                try:
+                    child = self.rewrite(groups[i].problem, s.role.task, rng)
+                except VerifierError:
+                    failed += 1
+                    continue
+                if child is not None:
+                    self.buffer.setdefault(child.key, (child, float(worth[i])))
+        if failed:
+            s.log("evolve/failed", failed)
         self.buffer = dict(list(self.buffer.items())[-self.capacity :])
         s.log("evolve/gap", float(np.mean([gap(one) for one in scores])) if scores else 0.0)
         s.log("evolve/buffer", len(self.buffer))
 
     def check(self, system: object) -> None:
-        """Shares in range, and something to share out."""
+        """Shares in range, something to share out, and a task whose problems can be rewritten, which is tried."""
         if not (0 <= self.parents <= 1 and 0 <= self.share <= 1 and min(self.seeds, self.children, self.capacity) > 0):
             raise UserError(
                 "propose.evolve: parents and share go from 0 to 1, seeds, children and capacity start at 1; share=0 is "
                 "without children"
             )
+        for role in getattr(system, "roles", {}).values():
+            if self.share and any(part is self for part in role.parts.values()):
+                self._try(role.task)
+
+    def _try(self, task: Any) -> None:
+        """`UserError` if the first problem of a category cannot be rewritten."""
+        rng = np.random.default_rng(0)
+        for category in task.categories:
+            try:
+                self.rewrite(task.draw("train", rng, category), task, rng)
+            except VerifierError as reason:
+                raise UserError(str(reason)) from None
 
     def state_dict(self) -> dict[str, Any]:
         """Seeds, and the buffer with what its problems are worth."""

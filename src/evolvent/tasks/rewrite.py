@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from evolvent.core.errors import UserError
 from evolvent.core.records import Problem
 from evolvent.tasks.arith import Arith
 from evolvent.tasks.base import split_of
@@ -15,15 +16,24 @@ from evolvent.tasks.countdown import Countdown, targets
 TRIES = 20  # children that are no news, or not of the train split, are made again
 
 
-def rewrite(problem: Problem, task: Any, rng: np.random.Generator, *, depth: float = 0.5) -> Problem:
+def rewrite(problem: Problem, task: Any, rng: np.random.Generator, *, depth: float = 0.5) -> Problem | None:
     """Another problem of the train split, made of this one; `depth` is the probability of the next level.
 
     Levels are the task's categories, easiest first: in depth it is of the next, where there is one, in breadth of the
     same. It is a new draw of that level in which the numbers and signs of the problem have taken the places of as many;
     where that leaves nothing new, one number stays that of the draw. A countdown aims at the target within reach that
-    is nearest to the old one. Problems of other tasks have no such grammar: theirs is the new draw itself.
+    is nearest to the old one. Other tasks that make their problems up have no such grammar: theirs is the new draw
+    itself. A task of listed problems says with a `rewrite(problem, deeper, rng)` of its own what becomes of one, None
+    where that is no news. `UserError` where it has none, `VerifierError` where that fails.
     """
-    levels = task.categories
+    levels, home = task.categories, getattr(task, "tasks", {}).get(problem.task, task)
+    if hasattr(home, "rewrite"):
+        return home.rewrite(problem, bool(rng.random() < depth), rng)
+    if hasattr(home, "listed"):
+        raise UserError(
+            f"{home.name} is a list of problems, and this recipe makes new ones of them; add a function `rewrite` to "
+            "its Python file (docs/write-a-task.md), or take another recipe"
+        )
     name = problem.category if problem.category in levels else f"{problem.task}/{problem.category}"
     at = levels.index(name) if name in levels else 0
     deeper = levels[min(at + 1, len(levels) - 1)] if rng.random() < depth else levels[at]
@@ -31,7 +41,7 @@ def rewrite(problem: Problem, task: Any, rng: np.random.Generator, *, depth: flo
         fresh = task.draw("train", rng, deeper)
         if fresh.task != problem.task:  # the next level is another task's
             fresh = task.draw("train", rng, levels[at])
-        child = graft(problem, fresh, getattr(task, "tasks", {}).get(problem.task, task), rng)
+        child = graft(problem, fresh, home, rng)
         if child is not None and child.key != problem.key and split_of(child.key) == "train":
             return child
     return fresh

@@ -265,9 +265,6 @@ class RowTask:
         if not rows:
             how = f", {example}" if (example := EXAMPLES.get(Path(source).suffix)) else ""
             raise UserError(f"{source} has no problems; at least {FEWEST} rows are needed{how}")
-        for row in rows:
-            for column, value in row.data.items():
-                check_plain(value, f"{source}: column `{column}` of {row.place}")
         self.name, self.source, self.max_tokens = name, source, max_tokens
         problems = self._problems(rows, openings)
         check_distinct(source, rows, problems, prompts=openings is None)
@@ -286,19 +283,23 @@ class RowTask:
 
     def _problems(self, rows: Sequence[Row], openings: Sequence[str] | None) -> list[Problem]:
         categorised = any(row.data.get("category") is not None for row in rows)
-        problems = []
-        for i, row in enumerate(rows):
-            category = row.data.get("category")
-            if categorised and not isinstance(category, str | int):
-                raise UserError(f"{self.source}: {row.place} has no `category` while others have; name it for all rows")
-            prompt = messages_of(row, self.source, needed=openings is None)
-            if openings is not None:
-                prompt = (*prompt[:-1], Message(prompt[-1].role, prompt[-1].content + openings[i]))
-                if not any(m.content for m in prompt):
-                    raise UserError(f"{self.source}: {row.place} has no `prompt`, and its environment no first text")
-            data = {k: v for k, v in row.data.items() if k != "split"}
-            problems.append(Problem(key_of_row(data), prompt, data, str(category) if categorised else ANY, self.name))
-        return problems
+        texts: Sequence[str | None] = openings or [None] * len(rows)
+        return [self._problem(row, text, categorised) for row, text in zip(rows, texts, strict=True)]
+
+    def _problem(self, row: Row, opening: str | None, categorised: bool) -> Problem:
+        """The problem of a row; `UserError` if it cannot be one. `opening` is the first text of its environment."""
+        for column, value in row.data.items():
+            check_plain(value, f"{self.source}: column `{column}` of {row.place}")
+        category = row.data.get("category")
+        if categorised and not isinstance(category, str | int):
+            raise UserError(f"{self.source}: {row.place} has no `category` while others have; name it for all rows")
+        prompt = messages_of(row, self.source, needed=opening is None)
+        if opening is not None:
+            prompt = (*prompt[:-1], Message(prompt[-1].role, prompt[-1].content + opening))
+            if not any(m.content for m in prompt):
+                raise UserError(f"{self.source}: {row.place} has no `prompt`, and its environment no first text")
+        data = {k: v for k, v in row.data.items() if k != "split"}
+        return Problem(key_of_row(data), prompt, data, str(category) if categorised else ANY, self.name)
 
     @property
     def fingerprint(self) -> str:

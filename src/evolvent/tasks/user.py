@@ -1,31 +1,31 @@
 """A user's own task: a Python file with `problems()` and `reward(completion, ...)`, or a data file and such a function.
 
-The file runs in a process of its own (`guard.process`); here are its problems, the verdicts that come back, and a
-sentence for everything that can be wrong with it. What is wrong at the start is a `UserError`, what goes wrong with one
+The file runs in a process of its own (`user_file`); here are its problems, the verdicts that come back, and a sentence
+for everything that can be wrong with these. What is wrong at the start is a `UserError`, what goes wrong with one
 completion later is a `VerifierError` in the place of its score. `docs/write-a-task.md` tells what a file may hold.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from evolvent.core.errors import UserError, VerifierError, nearest
+import numpy as np
+
+from evolvent.core.errors import UserError, VerifierError
 from evolvent.core.records import Problem
 from evolvent.core.secrets import redact
-from evolvent.guard.process import Crashed, ProcessError, Raised, TimedOut, Worker
+from evolvent.guard.process import Crashed, ProcessError, TimedOut
 from evolvent.tasks.base import SPLITS, Attempt, Demo, Piece, Reply, Score, key_of
 from evolvent.tasks.extract import final_answer
 from evolvent.tasks.misplaced import refuse_evaluator
-from evolvent.tasks.rows import MAX_TOKENS, Row, RowTask, load_rows, missing_file, read_rows
+from evolvent.tasks.rows import MAX_TOKENS, Row, RowTask, load_rows, read_rows
+from evolvent.tasks.user_file import IMPORT_TIME, UserFile
 
-PROGRAM = Path(__file__).with_name("user_program.py")
-IMPORT_TIME = 30.0  # seconds to import a file, and for each chunk of its problems
-CALL_TIME = 10.0  # seconds for one call, unless the file says TIMEOUT = ...
 MOST_FAILURES = 16  # crashes and time-outs in one batch, after which the rest of it is not tried
 MAX_TURNS = 8
 TRIED = 16  # problems that the reward is tried on when the task is loaded
@@ -34,102 +34,6 @@ MOST_ERRORS = 0.5  # share of the tries that may fail: a run loses as many traje
 FILE = re.compile(r"(.+?\.(?:py|jsonl|csv|parquet))(?::(.*))?$")
 CODE = re.compile(r"(.+\.py)(?::(\w+))?")
 NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
-
-
-def source_hash(path: Path) -> str:
-    """Hash of a file's bytes."""
-    return hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
-
-
-class UserFile:
-    """A user's Python file in its process. Errors come as `UserError`, in one sentence that names file and line."""
-
-    program = PROGRAM
-
-    def __init__(self, path: Path, import_time: float = IMPORT_TIME) -> None:
-        if not path.is_file():
-            raise missing_file(path)
-        self.path, self.import_time = path.resolve(), import_time
-        self.name = path.name
-        self.about: dict[str, Any] = {}
-        self.forgotten: list[tuple[int, int]] = []  # environments that nobody holds any more: (start, number)
-        self.digest = source_hash(self.path)
-        self.worker = Worker(self.program, CALL_TIME, prepare=self._load)
-        try:
-            self.worker.start()
-        except ProcessError as reason:
-            raise UserError(self.explain(reason, "does not import", "mend it, or install what it needs")) from None
-        self.worker.timeout = self.constant("TIMEOUT", CALL_TIME, (int, float))
-
-    def _load(self, worker: Worker) -> None:
-        if source_hash(self.path) != self.digest:
-            raise VerifierError(f"{self.name} was changed while it was in use; begin again with the new one")
-        payload = {"path": str(self.path), "timeout": CALL_TIME}
-        self.about = worker.call("load", payload, self.import_time)
-
-    def has(self, function: str) -> bool:
-        """Whether the file defines a function."""
-        return function in self.about["functions"]
-
-    def constant(self, name: str, default: Any, kinds: tuple[type, ...]) -> Any:
-        """A constant of the file, positive if it is a number."""
-        value: Any = self.about["constants"].get(name, default)
-        if value is default or value is None:
-            return default
-        wrong = (
-            not isinstance(value, kinds) or isinstance(value, bool) or (isinstance(value, int | float) and value <= 0)
-        )
-        if wrong:
-            wanted = "text" if str in kinds else "a whole number above 0" if float not in kinds else "a number above 0"
-            raise UserError(f"{self.name}: {name} is {value!r}; it should be {wanted}")
-        return value
-
-    def need(self, function: str, example: str) -> None:
-        """`UserError` if the file lacks a function."""
-        if not self.has(function):
-            close = nearest(function, self.about["functions"])
-            raise UserError(f"{self.name} has no function `{function}`{close}; add one, as in `{example}`")
-
-    def explain(self, reason: ProcessError, what: str, remedy: str) -> str:
-        """A failure as a sentence: the file, `what` happened, where, and what to do."""
-        if isinstance(reason, Raised) and reason.kind == "Refused":
-            return f"{self.name} {what}: {reason.reason}"
-        if isinstance(reason, Raised):
-            own = [f for f in reason.frames if f[0] == str(self.path)] or reason.frames
-            place = f"line {own[-1][1]}: " if own and own[-1][0] == str(self.path) else ""
-            if own and not place:
-                place = f"{Path(own[-1][0]).name} line {own[-1][1]}: "
-            text = f" (`{own[-1][3]}`)" if own and own[-1][3] else ""
-            raised = "it calls sys.exit()" if reason.kind == "SystemExit" else str(reason)
-            return f"{self.name} {what}: {place}{raised}{text}; {remedy}"
-        said = f", and had printed {reason.output.splitlines()[-1][-120:]!r}" if reason.output else ""
-        if isinstance(reason, TimedOut):
-            return f"{self.name} {what}: {reason}{said}; make it faster, or see whether it waits for something"
-        return f"{self.name} {what}: {reason}{said}; it must not end the process (os._exit, a crash in a library)"
-
-    def rows(self) -> list[Row]:
-        """What `problems()` gives, each row with its split if `problems` takes one."""
-        self.need("problems", 'def problems(): return [{"prompt": "2+2=", "answer": "4"}, ...]')
-        found: list[Row] = []
-        for split in SPLITS if self.about["takes_split"] else ("",):
-            try:
-                *chunks, _ = self.worker.stream("rows", {"split": split}, self.import_time)
-            except ProcessError as reason:
-                remedy = "it should give a list of rows, dicts or strings"
-                raise UserError(self.explain(reason, "fails in problems()", remedy)) from None
-            rows = [row for chunk in chunks for row in chunk]
-            where = f' of problems("{split}")' if split else ""
-            extra = {"split": split} if split else {}
-            found += [Row(f"row {i}{where}", {**row, **extra}) for i, row in enumerate(rows)]
-        return found
-
-    def openings(self, rows: Sequence[Row]) -> list[str]:
-        """The first text of the environment of every row."""
-        try:
-            *texts, _ = self.worker.stream("openings", {"rows": [r.data for r in rows]})
-        except ProcessError as reason:
-            raise UserError(self.explain(reason, "fails in environment()", "each row needs an environment")) from None
-        return texts
 
 
 class UserTask(RowTask):
@@ -173,6 +77,10 @@ class UserTask(RowTask):
             self.episode = self._episode
             self.max_turns = self.file.constant("MAX_TURNS", MAX_TURNS, (int,))
             self.turn_end = self.file.constant("TURN_END", None, (str,))
+        if self.file.has("rewrite"):
+            self.rewrite = self._rewrite
+            listed = [p for split in SPLITS for p in self.listed(split)]
+            self._known, self._prompts = {p.key for p in listed}, {p.prompt for p in listed}
         self._try_out()
 
     def close(self) -> None:
@@ -254,11 +162,11 @@ class UserTask(RowTask):
         """Call the reward on a few problems; `UserError` if it fails more often than a run puts up with."""
         problems = [p for split in SPLITS for p in self.listed(split)]
         problems = problems[:: max(1, len(problems) // TRIED)][:TRIED]
-        answers = [str(p.data.get("answer", "")) for p in problems]
+        opened = self._first_states(problems) if self.multi_turn else [(p, dict[str, Any]()) for p in problems]
+        answers = [str(p.data.get("answer", "")) for p, _ in opened]
         others = answers[1:] + answers[:1]
         attempts = []
-        for problem, own, other in zip(problems, answers, others, strict=True):
-            info = self._first_state(problem) if self.multi_turn else {}
+        for (problem, info), own, other in zip(opened, answers, others, strict=True):
             attempts += [Attempt(problem, text, info) for text in (own, "", "?", other)]
         try:
             found = dict(self._judge(attempts, range(len(attempts)), one_by_one=False))
@@ -298,13 +206,17 @@ class UserTask(RowTask):
             raise UserError(self.file.explain(reason, what, "it is called with ordinary strings")) from None
         return scores
 
-    def _first_state(self, problem: Problem) -> dict[str, Any]:
-        """What is known of an episode after one empty turn."""
-        try:
-            reply = self._episode(problem).respond("")
-        except VerifierError as reason:
-            raise UserError(f"{reason}; an empty turn is no reason to fail") from None
-        return reply.note or {}
+    def _first_states(self, problems: Sequence[Problem]) -> list[tuple[Problem, dict[str, Any]]]:
+        """Problems, and what is known of their episodes after one empty turn; `UserError` where most fail on it."""
+        found, failed = [], []
+        for problem in problems:
+            try:
+                found.append((problem, self._episode(problem).respond("").note or {}))
+            except VerifierError as reason:
+                failed.append(reason)
+        if len(failed) > MOST_ERRORS * len(problems):
+            raise UserError(f"{failed[0]}; an empty turn is no reason to fail")
+        return found
 
     def gold(self, problem: Problem) -> Demo | None:
         """What `gold(**row)` gives; without one, the column `answer` if the reward gives it full marks."""
@@ -325,6 +237,30 @@ class UserTask(RowTask):
                 break
             demo.append(Piece(reply.text, policy=False))
         return demo if demo[-1].policy else demo[:-1]
+
+    def _rewrite(self, problem: Problem, deeper: bool, rng: np.random.Generator) -> Problem | None:
+        """What the file's `rewrite` makes of a problem, for training; None for what is in the file already, or nothing.
+
+        `VerifierError` if it fails, or gives what cannot be a problem.
+        """
+        payload = {"row": problem.data, "deeper": deeper, "seed": int(rng.integers(2**31))}
+        try:
+            made = self.file.worker.call("rewrite", payload)
+            if made is None:
+                return None
+            row = Row("what rewrite() returned", {"category": problem.data.get("category"), **made})
+            if row.data["category"] is None:
+                del row.data["category"]
+            (opening,) = self.file.openings([row]) if self.multi_turn else (None,)
+            child = self._problem(row, opening, "category" in problem.data)
+        except ProcessError as reason:
+            raise VerifierError(self.file.explain(reason, "fails in rewrite()", "give a row, or None")) from None
+        except UserError as reason:
+            raise VerifierError(str(reason)) from None
+        if child.category not in self.categories:
+            raise VerifierError(f"{self.file.name}: rewrite() gave the category {child.category}, which no row has")
+        known = child.key in self._known or (not self.multi_turn and child.prompt in self._prompts)
+        return None if known else replace(child, origin=problem.key)
 
     def _episode(self, problem: Problem) -> UserEpisode:
         """The user's environment for a problem."""

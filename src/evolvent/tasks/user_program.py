@@ -331,6 +331,19 @@ def gold(payload: dict[str, Any]) -> list[Any]:
     return found
 
 
+def rewrite(payload: dict[str, Any]) -> dict[str, Any] | None:
+    """What `rewrite(**row)` makes of a row, or None; it may ask for `deeper`, `seed` and the whole `row`, too."""
+    row = payload["row"]
+    made = wait(Call(State.module.rewrite)(row, {"row": row, "deeper": payload["deeper"], "seed": payload["seed"]}))
+    if made is None:
+        return None
+    if isinstance(made, str):
+        made = {"prompt": made}
+    if not isinstance(made, Mapping):
+        raise Refused(f"it returned {kind_of(made)}; return a row, or None where nothing comes of it")
+    return {str(k): plain(v, f"column `{k}`") for k, v in made.items()}
+
+
 def _made(row: Mapping[str, Any]) -> tuple[Any, str]:
     """The environment of a row, reset, and its first text."""
     made = wait(Call(State.module.environment)(row, {"row": row}))

@@ -30,7 +30,7 @@ from evolvent.tasks.evaluation import Evaluation, invalid, over_instances, read_
 from evolvent.tasks.program import PROGRAM, ProgramTask, World, unreadable
 from evolvent.tasks.texts import TEXT_FILES
 from evolvent.tasks.texts.module import read, unfit, written
-from evolvent.tasks.user import UserFile
+from evolvent.tasks.user_file import UserFile
 from evolvent.tasks.worlds.recipe import read_name
 
 CREDENTIAL = re.compile(r"\bkey|credential|token|auth|secret|password", re.IGNORECASE)
