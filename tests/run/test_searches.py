@@ -164,6 +164,8 @@ def test_a_target_that_was_reached_does_not_stop_the_run_that_is_carried_on(task
     more = resume(store, "one", budget="12 evaluations", logs=())
     assert not more.reached
     assert more.view.spent["method"]["verifier_calls"] >= 12
+    with pytest.raises(UserError, match="budget of 12 evaluations is used up"):
+        resume(store, "one", budget="12 evaluations", logs=())
 
 
 def test_a_folder_that_was_there_stays(task: str, tmp_path: Path) -> None:

@@ -166,11 +166,17 @@ def refuse_spent(view: RunView, cap: Budget) -> None:
     spent = view.spent.get("method", {}).get(cap.unit, 0.0)
     larger = f"`evolvent resume {view.name} --budget ...` carries it on with a larger one"
     if view.status == "finished" and spent >= cap.amount:
-        raise UserError(f"run {view.name} is finished: its budget of {cap} is used up; {larger}")
+        raise UserError(f"run {view.name} is finished: its budget of {_in_words(cap, view)} is used up; {larger}")
     if cap != Budget.parse(view.spec["budget"]) and spent > cap.amount:
+        already = _in_words(Budget(spent, cap.unit), view)
         raise UserError(
-            f"run {view.name} has spent {Budget(spent, cap.unit)} already, more than a budget of {cap}; {larger}"
+            f"run {view.name} has spent {already} already, more than a budget of {_in_words(cap, view)}; {larger}"
         )
+
+
+def _in_words(budget: Budget, view: RunView) -> str:
+    """A budget as its user would say it: what a search has of the verifier are evaluations."""
+    return str(budget).replace("verifier calls", "evaluations") if view.candidates else str(budget)
 
 
 def check_options(name: str, logs: tuple[str, ...], target: float | None) -> None:
