@@ -20,7 +20,7 @@ from evolvent.bench.compare import (
     refuse_overspent,
     seed_model,
 )
-from evolvent.bench.statistics import sign_flip_p, t_interval
+from evolvent.bench.statistics import Interval, sign_flip_p, t_interval
 from evolvent.cli.bench import print_comparison
 from evolvent.core.errors import UserError
 from evolvent.core.ledger import Budget
@@ -111,12 +111,30 @@ def test_failures_are_told_and_are_no_zeros(
     assert "Errors of b, left out: 2 in training, 1,200 when it was tested" in said
 
 
+def test_arms_are_named_as_they_were_written(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = {name: [run(0.1, 0.3), run(0.1, 0.7)] for name in ("grpo", "grpo[propose.n=4]", "grpo[red]")}
+    for row in (one for arm in rows.values() for one in arm):
+        row["spent"]["seconds"] = 1.0
+    monkeypatch.setenv("COLUMNS", "200")
+    print_comparison(found(**rows))
+    said = capsys.readouterr().out
+    assert all(name in said for name in rows)
+    assert "50.0 [0.0, 100.0]" in said
+    assert "+0.0 [+0.0, +0.0]" in said
+
+
 def test_curves_go_as_far_as_all_seeds_went_and_are_drawn(tmp_path: Path) -> None:
     comparison = found(a=[run(0.1, 0.2, 0.3), run(0.1, 0.4)], b=[run(0.1), run(0.3)])
     curves = comparison.curves()
     assert [x for x, _ in curves["a"]] == [0, 100]
-    assert curves["a"][1][1] == t_interval([0.2, 0.4])
-    assert curves["b"] == [(0, t_interval([0.1, 0.3]))]
+    [narrow] = found(a=[run(0.1, 0.6), run(0.1, 0.61)]).curves().values()
+    assert narrow[1][1] == t_interval([0.6, 0.61])
+    wide = t_interval([0.2, 0.4])
+    assert wide.low < 0 < 1 < wide.high  # of shares there are none beyond
+    assert curves["a"][1][1] == Interval(wide.mean, 0.0, 1.0)
+    assert curves["b"][0][1].mean == pytest.approx(0.2)
     plot(comparison, tmp_path / "curves.svg")
     assert (tmp_path / "curves.svg").read_text().startswith("<?xml")
     with pytest.raises(UserError, match="cannot draw"):

@@ -19,7 +19,7 @@ def told(display: Display, t: int, spent: dict[str, float], **metrics: float) ->
 def shown(display: Display, p: Progress) -> str:
     console = Console(width=120)
     with console.capture() as capture:
-        console.print(display.panel(p, display.begun + p.seconds))
+        console.print(display.panel(p))
     return capture.get()
 
 
@@ -33,7 +33,7 @@ def test_a_search_shows_its_best_value_and_its_archive() -> None:
     assert "score" not in text
     assert "signal" not in text
     assert "tokens" not in text
-    line = display.line(p, display.begun + 4)
+    line = display.line(p)
     assert "step 2 (20% of 80 evaluations)" in line
     assert "best 2.5 after 9 evaluations" in line
     assert "tokens" not in line
@@ -47,9 +47,20 @@ def test_learning_shows_score_gate_and_tokens() -> None:
     assert "0.500  ▁█" in text
     assert "gate accuracy" in text
     assert "25%" in text
-    line = display.line(p, display.begun + 4)
+    line = display.line(p)
     assert "score 0.500 gate 0.400" in line
     assert "tokens/s" in line
+
+
+def test_what_is_left_is_counted_from_the_first_step() -> None:
+    display = Display("grpo on arith", "10 steps", quiet=True)
+    for t in (1, 2, 5):
+        p = told(display, t, {})
+        assert "left " + duration(2.0 * (10 - t)) in display.line(p)
+    again = Display("grpo on arith", "10 steps", quiet=True)  # carried on after step 6, of which nothing is known
+    p = Progress("run", 7, 0.7, {}, {"sampled": 0.0, "verifier_calls": 0.0}, seconds=3.0)
+    again(p)
+    assert "left 0:09" in again.line(p)
 
 
 def test_small_things() -> None:

@@ -12,6 +12,7 @@ from tests.small_model import small_model
 
 from evolvent.bench.statistics import Interval
 from evolvent.cli.options import emit
+from evolvent.cli.show import reference
 from evolvent.core.recipe import REGISTRY
 
 
@@ -28,6 +29,8 @@ def test_a_recipe_to_start_from(name: str, here: Path, capsys: pytest.CaptureFix
     first = next(line for line in Path(name).read_text().splitlines() if "evolvent show" in line)
     shown = data(capsys, *shlex.split(first)[1:])
     assert [r["name"] for r in shown["recipes"]][-2:] == ["grpo", shown["composition"]]
+    assert shlex.split(first)[-1].startswith(reference(shown["recipes"][-1]).partition(":")[0])
+    assert reference({"name": "grpo", "file": "recipes/policy_gradient/grpo.py"}) == "grpo"
     assert "exists already" in call(capsys, "new", "recipe", name, code=2)
     REGISTRY.pop(shown["composition"])
 
@@ -49,6 +52,8 @@ def test_a_file_of_options_may_say_no(here: Path, capsys: pytest.CaptureFixture[
     assert "start and end" not in call(capsys, *args)
     (here / "run.toml").write_text("no-final = false\ndry-run = true\n")
     assert "start and end" in call(capsys, *args)
+    (here / "run.toml").write_text('no-final = "yes"\n')
+    assert "`no-final` should be true or false" in call(capsys, *args, code=2)
 
 
 def test_intervals_are_objects_in_json(capsys: pytest.CaptureFixture[str]) -> None:

@@ -45,6 +45,12 @@ def test_two_runs() -> None:
     assert found["weights"]["l2"] > 0
 
 
+def test_a_run_beside_a_version_stands_for_its_head() -> None:
+    store = Store(store_with_runs())
+    head = view_of(store.root, "run").head
+    assert compare(store, "run:0", "run")["figures"] == compare(store, "run:0", f"run:{head}")["figures"]
+
+
 def test_a_version_and_itself() -> None:
     assert compare(Store(store_with_runs()), "run:0", "run:0")["weights"] == {"same": True}
 

@@ -367,7 +367,7 @@ def stale(evidence: Evidence) -> dict[str, list[str]]:
         data = json.loads(path.read_text())
         name = data["id"]
         if name not in known:
-            found[name] = ["the recipe is gone"]
+            found[name] = [f"there is no such recipe here; one of your own is named by its file, FILE:{name}"]
             continue
         if not data.get("claims"):
             found[name] = ["registered, not measured"]

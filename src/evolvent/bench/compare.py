@@ -80,7 +80,9 @@ class Comparison:
             points = []
             for place in range(min(len(r["curve"]) for r in rows)):
                 at = [r["curve"][place] for r in rows]
-                points.append((sum(p["spent"] for p in at) / len(at), t_interval([p["sampled"] for p in at])))
+                one = t_interval([p["sampled"] for p in at])
+                share = Interval(one.mean, max(one.low, 0.0), min(one.high, 1.0))  # of which there is none beyond
+                points.append((sum(p["spent"] for p in at) / len(at), share))
             found[arm] = points
         return found
 

@@ -79,7 +79,7 @@ def compare(
     from evolvent.tasks.evaluation import judges_answers
     from evolvent.tasks.registry import load_task
 
-    console = Console(stderr=True, highlight=False)
+    console = Console(stderr=True, highlight=False, markup=False)  # arms have brackets
     if Path(picture).suffix not in PICTURES or not Path(picture).parent.is_dir():
         raise UserError(
             f"cannot draw {picture}; name a file in a folder that is there, ending in {', '.join(PICTURES)}"
@@ -169,7 +169,7 @@ def print_comparison(result: Any) -> None:
     for name in ("arm", "start", *columns, "sampled: difference to the first", "tokens sampled", "seconds"):
         table.add_column(name)
     for row in rows:
-        difference = show(row["difference"]) if "difference" in row else ""
+        difference = show(row["difference"], "+") if "difference" in row else ""
         spent = row["spent"]
         table.add_row(
             row["arm"],
@@ -179,7 +179,7 @@ def print_comparison(result: Any) -> None:
             f"{spent['sampled']:,.0f}",
             f"{spent['seconds']:.0f}",
         )
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False)
     console.print(table)
     for row in rows:
         if row["errors"] or row["failed"]:
@@ -199,16 +199,16 @@ def print_runs(rows: list[dict[str, Any]]) -> None:
     for r in rows:
         cells = [percent(r[c]) for c in ("greedy", "sampled", "pass_at_k")]
         table.add_row(r["run"], r["recipe"], str(r["seed"]), *cells)
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False)
     console.print(table)
     for r in rows:
         if r["errors"]:
             console.print(f"Errors of {r['run']}, left out: {r['errors']:,} when it was tested")
 
 
-def show(interval: Any) -> str:
-    """An interval in per cent."""
-    return percent([interval.mean, interval.low, interval.high])
+def show(interval: Any, sign: str = "") -> str:
+    """An interval in per cent; with `sign` "+" of a difference."""
+    return percent([interval.mean, interval.low, interval.high], sign)
 
 
 @click.command()
@@ -259,7 +259,7 @@ def claims(
     from evolvent.bench.evidence import Evidence
     from evolvent.recipes import all_recipes, resolve
 
-    console = Console(stderr=True, highlight=False)
+    console = Console(stderr=True, highlight=False, markup=False)  # arms have brackets
     evidence = Evidence(Path(folder))
     known = all_recipes()
     names = tuple(resolve(name) for name in names)

@@ -38,6 +38,8 @@ def _read_config(context: click.Context, _: click.Parameter, path: str | None) -
         if key in negations and isinstance(value, bool):
             context.default_map[str(negations[key].name)] = str(not value)
             continue
+        if key in negations:
+            raise UserError(f"{path}: `{key}` should be true or false")
         if key not in options:
             names = ", ".join(sorted({*options} - {"set", "take"}))
             raise UserError(f"{path}: no key `{key}`{nearest(key, options)} (keys: {names}; tables: [set], [take])")

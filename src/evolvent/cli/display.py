@@ -47,7 +47,6 @@ class Display:
         self.gate: list[float] = []
         self.best: list[float] = []  # of a search, which has no score that a user would ask for
         self.recent: deque[tuple[float, float]] = deque(maxlen=20)  # (time, sampled tokens)
-        self.begun = time.perf_counter()
         self.first_share: float | None = None
         self.last_line = 0.0
 
@@ -83,10 +82,10 @@ class Display:
         if self.quiet:
             return
         if self.live:
-            self.live.update(self.panel(p, now))
+            self.live.update(self.panel(p))
         elif now - self.last_line > 5 or p.share >= 1:
             self.last_line = now
-            self.console.print(self.line(p, now), highlight=False, soft_wrap=True)
+            self.console.print(self.line(p), highlight=False, soft_wrap=True)
 
     def rate(self) -> str:
         """Sampled tokens per second over the last steps, everything else included; nothing before the second step.
@@ -96,12 +95,12 @@ class Display:
         (t0, n0), (t1, n1) = self.recent[0], self.recent[-1]
         return f"{(n1 - n0) / (t1 - t0):,.0f} tokens/s " if t1 > t0 and n1 else ""
 
-    def eta(self, p: Progress, now: float) -> float:
-        """Seconds left, at the pace so far."""
+    def eta(self, p: Progress) -> float:
+        """Seconds left, at the pace of the steps so far; what was measured before them does not count."""
         done = p.share - (self.first_share or 0.0)
-        return (now - self.begun) * (1 - p.share) / done if done > 0 else 0.0
+        return p.seconds * (1 - p.share) / done if done > 0 else 0.0
 
-    def line(self, p: Progress, now: float) -> str:
+    def line(self, p: Progress) -> str:
         """One plain line."""
         gate = f" gate {self.gate[-1]:.3f}" if self.gate else ""
         score = f" score {mean(self.scores[-10:]):.3f}" if self.scores else ""
@@ -112,10 +111,10 @@ class Display:
         errors = f" errors {p.metrics['errors']:.0f}" if p.metrics.get("errors") else ""
         return (
             f"step {p.t} ({p.share:.0%} of {self.budget}){score}{gate}{errors} {self.rate()}"
-            f"elapsed {duration(p.seconds)} left {duration(self.eta(p, now))}"
+            f"elapsed {duration(p.seconds)} left {duration(self.eta(p))}"
         )
 
-    def panel(self, p: Progress, now: float) -> Any:
+    def panel(self, p: Progress) -> Any:
         """The live panel."""
         table = Table.grid(padding=(0, 2))
         table.add_row(Text(self.title, "bold"), f"step {p.t}, {p.share:.0%} of {self.budget}")
@@ -131,7 +130,7 @@ class Display:
             table.add_row("groups without signal", f"{flat:.0%}")
         if p.metrics.get("errors"):
             table.add_row("[red]errors this step", f"{p.metrics['errors']:.0f} (left out of the update)")
-        times = f"elapsed {duration(p.seconds)}   left {duration(self.eta(p, now))}"
+        times = f"elapsed {duration(p.seconds)}   left {duration(self.eta(p))}"
         table.add_row("speed", "   ".join(filter(None, (self.rate().strip(), times))))
         return table
 

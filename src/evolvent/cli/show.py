@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import click
@@ -121,9 +123,14 @@ def print_recipe(data: dict[str, Any]) -> None:
                     at = " ".join(f"{key}={value}" for key, value in point.items())
                     console.print(f"  {'at' if where == 'where' else 'not at'} {at}", markup=False)
             verdict = part["verdicts"].get(kind)
-            console.print(f"  evidence: {verdict or 'none yet; evolvent claims ' + part['name']}")
+            console.print(f"  evidence: {verdict or f'none yet; evolvent claims {reference(part)}'}")
         if part["notes"]:
             console.print(f"\nnotes: {part['notes']}", markup=False)
+
+
+def reference(part: Mapping[str, Any]) -> str:
+    """How a command names a recipe: one of a user's own by its file."""
+    return f"{part['file']}:{part['name']}" if Path(part["file"]).is_file() else part["name"]
 
 
 @click.command()

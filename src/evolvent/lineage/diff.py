@@ -96,8 +96,10 @@ def figures(one: RunView, first: Version | None, two: RunView, second: Version |
         for label, key in (("greedy", "greedy"), ("sampled", "mean")):
             if difference := paired(a, b, key):
                 found[f"{label}, b - a on the same problems"] = difference
-    for key in dict.fromkeys(k for v in (first, second) if v for k in v.evidence):
-        found[key] = [v.evidence.get(key) if v else None for v in (first, second)]
+    if first or second:  # what is named without a version stands for its head
+        pair_of = first or chosen(one, None), second or chosen(two, None)
+        for key in dict.fromkeys(k for v in pair_of for k in v.evidence):
+            found[key] = [v.evidence.get(key) for v in pair_of]
     return found
 
 

@@ -68,6 +68,7 @@ class RunView:
     recipe: dict[str, Any] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
     fingerprint: str | None = None  # of the user's own task
+    folder: str = ""  # where the run was begun, as seen from the store
     environment: dict[str, Any] = field(default_factory=dict)
     command: str = ""
     errors: dict[str, int] = field(default_factory=dict)
@@ -139,7 +140,7 @@ def _apply(view: RunView, event: Event) -> None:
             view.spec, view.created, view.status = data["spec"], event.time, "running"
             view.environment, view.command = data.get("environment", {}), data.get("command", "")
             view.recipe, view.options = data.get("recipe", {}), data.get("options", {})
-            view.fingerprint = data.get("task")
+            view.fingerprint, view.folder = data.get("task"), data.get("folder", "")
         case "resumed":
             view.status, step, head = "running", data["step"], data["head"]
             view.steps = {t: s for t, s in view.steps.items() if t < step}

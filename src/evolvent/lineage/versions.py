@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -86,6 +87,18 @@ def chosen(view: RunView, number: int | None) -> Version:
     return view.version(number)
 
 
+@contextmanager
+def begun_elsewhere(store: Store, view: RunView) -> Iterator[None]:
+    """What goes wrong within says where the run was begun, if not here: its files are named from there."""
+    try:
+        yield
+    except UserError as reason:
+        folder = (store.root / view.folder).resolve() if view.folder else Path.cwd()
+        if folder == Path.cwd():
+            raise
+        raise UserError(f"{reason} (run {view.name} was begun in {folder}, and names its files from there)") from None
+
+
 def load_assembled(store: Store, run: str | RunView, version: int | None = None) -> Assembled:
     """The system of a run, with the weights of a version (None: the head)."""
     from evolvent.run.assemble import assemble
@@ -94,7 +107,8 @@ def load_assembled(store: Store, run: str | RunView, version: int | None = None)
     view = run if isinstance(run, RunView) else read_run(store, run)
     one = chosen(view, version)
     weights = read_weights(store, view, one)
-    assembled = assemble(RunSpec(**view.spec))
+    with begun_elsewhere(store, view):
+        assembled = assemble(RunSpec(**view.spec))
     place(assembled.policy, weights, view, one)
     return assembled
 

@@ -51,6 +51,7 @@ def alike(scores: Scores) -> float:
 
 # --- what becomes of it ----------------------------------------------------------------------------------------------
 
+TRIES = 8  # problems of a category that are rewritten before the first step, until one comes out
 Rewrite = Callable[[Problem, Any, np.random.Generator], Problem | None]  # None where nothing comes of it
 
 
@@ -134,13 +135,18 @@ class Evolve:
                 self._try(role.task)
 
     def _try(self, task: Any) -> None:
-        """`UserError` if the first problem of a category cannot be rewritten."""
+        """`UserError` if nothing comes of the problems of a category, each of a few being tried."""
         rng = np.random.default_rng(0)
         for category in task.categories:
-            try:
-                self.rewrite(task.draw("train", rng, category), task, rng)
-            except VerifierError as reason:
-                raise UserError(str(reason)) from None
+            failed = ""
+            for _ in range(TRIES):
+                try:
+                    if self.rewrite(task.draw("train", rng, category), task, rng) is not None:
+                        break
+                except VerifierError as reason:
+                    failed = str(reason)
+            else:
+                raise UserError(failed or f"{task.name}: rewriting {TRIES} problems gave nothing new; give other rows")
 
     def state_dict(self) -> dict[str, Any]:
         """Seeds, and the buffer with what its problems are worth."""

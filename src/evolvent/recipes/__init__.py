@@ -77,8 +77,10 @@ def _resolve_one(part: str) -> str:
     if not name and len(names) == 1:
         name = names[0]
     if name not in names:
-        near = nearest(name, names)
-        raise UserError(f"{place} defines no recipe `{name}`{near} (it defines {', '.join(names) or 'none'})")
+        near, there = nearest(name, names), ", ".join(names) or "none"
+        if not name:
+            raise UserError(f"{place} alone does not say which recipe (it defines {there}); write {place}:NAME")
+        raise UserError(f"{place} defines no recipe `{name}`{near} (it defines {there})")
     return f"{role}/{name}" if role else name
 
 

@@ -6,11 +6,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from evolvent.core.errors import UserError
+from evolvent.core.errors import UserError, unknown
 from evolvent.core.tables import flatten
 from evolvent.run.session import Progress, Result, begin
 from evolvent.run.spec import RunSpec
 
+OPTIONS = ("target", "final", "logs", "say", "command", "where", "pool")  # of a session
+ARGUMENTS = ("recipe", "task", "model", "budget", "seed", "settings", "take", "profile", "device", "dtype", "engine")
 EXAMPLES = {"recipe": "grpo", "task": "countdown", "model": "tiny", "budget": "300 steps"}
 
 
@@ -50,8 +52,25 @@ def run(
         settings=flatten(tables["settings"]),
         take=flatten(tables["take"]),
     )
+    check_options_given(options, store, name)
     extra = {"watch": watch} if watch else {}
     return begin(spec, Path(store), name, **extra, **options)
+
+
+def check_options_given(options: Mapping[str, Any], store: object, name: object) -> None:
+    """`UserError` for an option that a session has not, or of another kind than it takes."""
+    for option in options:
+        if option not in OPTIONS:
+            raise unknown("argument", option, [*ARGUMENTS, *OPTIONS], "help(evolvent.run) tells all")
+    target, final = options.get("target"), options.get("final")
+    if not isinstance(store, str | Path):
+        raise UserError(f"store should be a folder, as in store='runs', not {store!r}")
+    if name is not None and not isinstance(name, str):
+        raise UserError(f"name should be a text, or None for the next free one, not {name!r}")
+    if target is not None and (isinstance(target, bool) or not isinstance(target, int | float)):
+        raise UserError(f"target should be a number, as in target=0.5, not {target!r}")
+    if final is not None and not isinstance(final, bool):
+        raise UserError(f"final should be True or False, not {final!r}")
 
 
 def check_types(texts: Mapping[str, Any], tables: Mapping[str, Any], calls: Mapping[str, Any]) -> None:

@@ -26,6 +26,7 @@ from evolvent.tasks.registry import is_file
 RESERVED = ("last", "objects")  # names that mean something else
 ACCURACY, BEST = "gate/accuracy", "best"  # metrics: of models that answer, of searches
 WORKERS = "judge.workers"  # what `--workers` sets
+NEEDED = ("propose", "rollout", "judge")  # slots without which there is no step
 PROBLEMS = 24  # that the audit before a run looks at
 NO_PRICES = "no prices are known (an endpoint's: --set engine.prices=0.15,0.60, dollars per million tokens)"
 PROMPTS = 12  # whose length is looked at, of tasks that do not list their problems
@@ -59,6 +60,17 @@ def refuse_changed(task: Task, view: RunView) -> None:
             f"the task {view.spec['task']} was changed after run {view.name} had begun; put back what it was, or begin "
             "a new run with the new one"
         )
+
+
+def refuse_no_parts(assembled: Assembled) -> None:
+    """`UserError` where a slot holds what is no part, such as a number, or where one that every step needs is empty."""
+    for role in assembled.system.roles.values():
+        for slot in NEEDED if role is assembled.main_role else ():
+            if slot not in role.slots:
+                raise UserError(f"`{slot}` is none, and no step can do without it; leave out what sets it to none")
+        for slot, part in role.slots.items():
+            if not (hasattr(part, "tell") if slot == "learn" else callable(part)):
+                raise UserError(f"`{slot}` is {part!r}, and a slot takes a part: a class or function, as module:Name")
 
 
 def refuse_unanswered(assembled: Assembled) -> None:
@@ -199,6 +211,7 @@ def check_name(name: str) -> None:
 def refuse_hopeless(assembled: Assembled, target: float | None = None) -> None:
     """`UserError` for runs that would never end or reach their target, and for models that could not answer."""
     budget = Budget.parse(assembled.spec.budget)
+    refuse_no_parts(assembled)
     refuse_unanswered(assembled)
     refuse_wordless(assembled.task, assembled.spec.model)
     refuse_endless(assembled, budget)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
 import threading
 import time
@@ -30,7 +31,7 @@ from evolvent.lineage.evaluations import Evaluations, begun
 from evolvent.lineage.replies import Replies
 from evolvent.lineage.runs import RunView, free_name, read_run, run_names
 from evolvent.lineage.store import Store, without_secrets
-from evolvent.lineage.versions import chosen, load_assembled, place, read_weights, store_weights
+from evolvent.lineage.versions import begun_elsewhere, chosen, load_assembled, place, read_weights, store_weights
 from evolvent.run.ahead import start_sandbox
 from evolvent.run.assemble import Assembled, assemble
 from evolvent.run.check import (
@@ -158,6 +159,7 @@ class Session:
             "task": fingerprint(assembled.task),
             "environment": environment(sandbox_of(assembled.task, self.pool)),
             "command": redact(self.command),
+            "folder": os.path.relpath(Path.cwd(), self.store.root),  # from where files are named; without a user's name
         }
 
     def resume(self) -> Result:
@@ -167,7 +169,8 @@ class Session:
         with locked(self.folder, self.name):
             view = read_run(self.store, self.name)
             check_options(self.name, self.logs, self.target)
-            assembled = assemble(self.spec, Replies(self.store, self.name))
+            with begun_elsewhere(self.store, view):
+                assembled = assemble(self.spec, Replies(self.store, self.name))
             refuse_changed(assembled.task, view)
             budget = Budget.parse(self.spec.budget)
             refuse_endless(assembled, budget)

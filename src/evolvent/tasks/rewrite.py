@@ -31,8 +31,8 @@ def rewrite(problem: Problem, task: Any, rng: np.random.Generator, *, depth: flo
         return home.rewrite(problem, bool(rng.random() < depth), rng)
     if hasattr(home, "listed"):
         raise UserError(
-            f"{home.name} is a list of problems, and this recipe makes new ones of them; add a function `rewrite` to "
-            "its Python file (docs/write-a-task.md), or take another recipe"
+            f"{home.name} is a list of problems, and this recipe makes new ones of them; write a function `rewrite` "
+            "beside its reward (docs/write-a-task.md; for rows in a file: rows.jsonl:judge.py), or take another recipe"
         )
     name = problem.category if problem.category in levels else f"{problem.task}/{problem.category}"
     at = levels.index(name) if name in levels else 0

@@ -268,6 +268,7 @@ class RowTask:
         self.name, self.source, self.max_tokens = name, source, max_tokens
         problems = self._problems(rows, openings)
         check_distinct(source, rows, problems, prompts=openings is None)
+        self.all_rows = problems  # those of other categories too
         self._splits = splits_of(source, rows, problems)
         known = tuple(dict.fromkeys(p.category for p in problems))
         for category in categories:

@@ -79,8 +79,7 @@ class UserTask(RowTask):
             self.turn_end = self.file.constant("TURN_END", None, (str,))
         if self.file.has("rewrite"):
             self.rewrite = self._rewrite
-            listed = [p for split in SPLITS for p in self.listed(split)]
-            self._known, self._prompts = {p.key for p in listed}, {p.prompt for p in listed}
+            self._known = {p.key for p in self.all_rows} | {p.prompt for p in self.all_rows}
         self._try_out()
 
     def close(self) -> None:
@@ -258,8 +257,13 @@ class UserTask(RowTask):
         except UserError as reason:
             raise VerifierError(str(reason)) from None
         if child.category not in self.categories:
-            raise VerifierError(f"{self.file.name}: rewrite() gave the category {child.category}, which no row has")
-        known = child.key in self._known or (not self.multi_turn and child.prompt in self._prompts)
+            named = ", ".join(self.categories)
+            raise VerifierError(
+                f"{self.file.name}: rewrite() gave the category {child.category}, which is none of {named}"
+            )
+        if lacking := [column for column in problem.data if column not in child.data]:
+            raise VerifierError(f"{self.file.name}: rewrite() left out the column `{lacking[0]}`, which its row has")
+        known = child.key in self._known or (not self.multi_turn and child.prompt in self._known)
         return None if known else replace(child, origin=problem.key)
 
     def _episode(self, problem: Problem) -> UserEpisode:

@@ -73,7 +73,7 @@ class UserFile:
 
     def explain(self, reason: ProcessError, what: str, remedy: str) -> str:
         """A failure as a sentence: the file, `what` happened, where, and what to do."""
-        if isinstance(reason, Raised) and reason.kind == "Refused":
+        if isinstance(reason, Raised) and reason.kind in ("Refused", "Asked"):  # the program's own words
             return f"{self.name} {what}: {reason.reason}"
         if isinstance(reason, Raised):
             own = [f for f in reason.frames if f[0] == str(self.path)] or reason.frames
