@@ -9,6 +9,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -419,9 +420,9 @@ def test_replies_that_cannot_be_used_are_errors_and_are_paid(reply: Any, says: s
     branch, engine, server = one(lambda a: a.say(reply))
     assert branch.stop == "error"
     assert says in branch.error
-    assert len(server.bodies) == 1
-    assert engine.ledger.of("model_calls") == calls
-    assert engine.ledger.of("sampled") == sampled
+    assert len(server.bodies) == 3  # each of which is paid
+    assert engine.ledger.of("model_calls") == 3 * calls
+    assert engine.ledger.of("sampled") == 3 * sampled
     assert engine.ledger.of("prefilled") > 0
 
 
@@ -460,6 +461,22 @@ def failing(times: int, act: Any) -> Any:
             a.say(chat_reply("at last"))
 
     return script
+
+
+@pytest.mark.parametrize("reply", ["{this is no json", {"choices": []}, chat_reply("x", "content_filter")])
+def test_a_reply_without_an_answer_is_asked_for_again(reply: Any) -> None:
+    branch, engine, server = one(failing(2, lambda a: a.say(reply)))
+    assert TextFormat().decode(branch.tokens[branch.start :]) == "at last"
+    assert len(server.bodies) == engine.ledger.of("model_calls") == 3
+
+
+def test_what_is_no_answer_is_not_replayed() -> None:
+    log: dict[str, Any] = {}
+    replay = SimpleNamespace(get=log.get, record=log.__setitem__)
+    branch, _, first = one(lambda a: a.say({"choices": []}), replay=replay)
+    assert branch.stop == "error"
+    assert not any("reply" in one for one in log.values())
+    assert len(first.bodies) == 3
 
 
 @pytest.mark.parametrize("status", [429, 500, 502, 503])
@@ -572,7 +589,11 @@ def test_an_endpoint_that_dies_ends_the_run_soon() -> None:
 
 def test_errors_are_counted_and_left_out() -> None:
     def act(a: Answering) -> None:
-        a.say("{", 200) if len(server.bodies) % 4 == 0 else a.say(chat_reply("123"))
+        place = list(map(json.dumps, server.bodies)).index(json.dumps(server.bodies[-1]))  # the same when asked again
+        asked.append(place) if place not in asked else None
+        a.say("{", 200) if asked.index(place) % 4 == 0 else a.say(chat_reply("123"))
+
+    asked: list[int] = []
 
     with Scripted(act) as server:
         engine = EndpointEngine(f"{server.url}#m", Ledger(), concurrency=1)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.cli.test_runs import call, data
 from tests.loopback import Scripted
+from tests.small_model import small_model
 from tests.toys import random_policy
 
+import evolvent as ev
 from evolvent.cli.main import main
 from evolvent.core.errors import UserError
 from evolvent.lineage.runs import run_names
@@ -166,6 +169,36 @@ def test_a_target_that_was_reached_does_not_stop_the_run_that_is_carried_on(task
     assert more.view.spent["method"]["verifier_calls"] >= 12
     with pytest.raises(UserError, match="budget of 12 evaluations is used up"):
         resume(store, "one", budget="12 evaluations", logs=())
+
+
+def test_from_python_a_search_has_its_best_program(task: str, tmp_path: Path) -> None:
+    evaluator, program = task.removeprefix("program:").split(":")
+    found = ev.run("hill-climbing", evaluator, "none", "12 evaluations", seed_program=program, store=tmp_path, logs=())
+    best = found.best
+    assert best is not None
+    assert found.spec.task == task
+    assert best.value == best.anew == max(c["evaluation"]["value"] or 0 for c in found.view.candidates.values())
+    assert best.files == found.view.candidates[best.candidate]["payload"]
+    assert "def value" in best.text
+    still: dict[str, Any] = {"model": small_model(), "store": tmp_path, "final": False, "logs": ()}
+    assert ev.run("no-change", "arith:1x1", budget="1 step", **still).best is None
+
+
+def test_a_script_reads_what_a_search_has_found(task: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    how = "--task", task, "--model", "none", "--store", str(tmp_path / "runs"), "--json", "--no-report"
+    told = data(capsys, "run", "hill-climbing", *how, "--budget", "12 evaluations")
+    [row] = data(capsys, "runs", "--store", str(tmp_path / "runs"), "--json")
+    assert row["best"] == row["anew"] == told["best"]["value"] == told["best"]["anew"] >= 3.0
+    assert "def value" in next(iter(told["best"]["files"].values()))
+
+
+def test_steps_that_are_larger_than_the_budget_are_told(
+    task: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    how = "--task", task, "--model", "none", "--store", str(tmp_path / "runs"), "--no-report"
+    said = call(capsys, "run", "hill-climbing", *how, "--budget", "4 evaluations", "--set", "propose.children=12")
+    assert "evaluations of 4 evaluations: a budget ends between steps, and a step took about" in said
+    assert "a budget ends" not in call(capsys, "run", "hill-climbing", *how, "--budget", "40 evaluations")
 
 
 def test_a_folder_that_was_there_stays(task: str, tmp_path: Path) -> None:

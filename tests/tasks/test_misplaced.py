@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from evolvent.cli.options import task_of
 from evolvent.core.errors import UserError
 from evolvent.tasks.registry import load_task
+from evolvent.tasks.seed_program import task_of
 
 ADAPTER = """import gepa_that_nobody_installed
 

@@ -19,10 +19,10 @@ from evolvent.cli.options import (
     pairs,
     settings_option,
     store_option,
-    task_of,
 )
 from evolvent.core.errors import UserError, unknown
 from evolvent.lineage.figures import NOTHING, percent, share
+from evolvent.tasks.seed_program import task_of
 
 PICTURES = (".png", ".svg", ".pdf")
 

@@ -16,7 +16,6 @@ import click
 from evolvent.cli import complete
 from evolvent.core.errors import UserError
 from evolvent.engine import SPECIAL, is_endpoint
-from evolvent.tasks.texts import TEXT_FILES
 
 STORE = os.environ.get("EVOLVENT_STORE") or "runs"
 SMALL = 16_000_000  # bytes of weights, below which one thread is as fast as two, and does not spin while it waits
@@ -54,19 +53,6 @@ def open_store(where: str, create: bool = True) -> Any:
     if not create and not (Path(where) / "store.db").is_file():
         raise UserError(f"there is no store in {where}; `evolvent run` makes one, --store names another")
     return Store(Path(where))
-
-
-def task_of(task: str, seed: str | None) -> str:
-    """The task of an evaluator and what to begin with: a program, or texts. `UserError` for what is neither."""
-    if not seed:
-        return task
-    if seed.endswith(".py"):
-        return f"program:{task}:{seed}"
-    if seed.endswith(TEXT_FILES) or Path(seed).is_dir():
-        return f"texts:{task}:{seed}"
-    raise UserError(
-        f"--seed-program {seed} is no Python program (.py), and no texts ({', '.join(TEXT_FILES)}, or a folder of them)"
-    )
 
 
 def emit(data: Any) -> None:

@@ -23,11 +23,11 @@ from evolvent.cli.options import (
     pairs,
     settings_option,
     store_option,
-    task_of,
     use_threads,
 )
 from evolvent.core.errors import UserError
 from evolvent.core.secrets import redact
+from evolvent.tasks.seed_program import task_of
 
 INTERRUPTED = 130  # exit code, as of a program that Ctrl-C ended
 
@@ -238,6 +238,7 @@ def finish(result: Any, store: Any, options: dict[str, Any]) -> int:
                 "steps": len(result.view.steps),
                 "evaluations": result.evaluations,
                 "rescored": result.view.rescored,
+                "best": result.best,
                 "spent": result.view.spent,
                 "report": str(report) if report else None,
                 "checkpoint": str(result.folder / "checkpoint.safetensors"),

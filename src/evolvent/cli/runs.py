@@ -45,15 +45,22 @@ def change(evaluations: dict[str, Any], key: str = "sampled") -> str:
     return " -> ".join(found)
 
 
+def best_value(view: Any) -> float | None:
+    """The best value that a search has found; None of anything else."""
+    for step in reversed(list(view.steps.values())):
+        for metrics in step["roles"].values():
+            if "best" in metrics:
+                return float(metrics["best"])
+    return None
+
+
 def outcome(view: Any, gate: float | None) -> str:
     """What a run has come to: a search's best value, and what its winner is worth when it is evaluated anew; or
     accuracy on the test split, or else on the gate split."""
-    values = [
-        s["roles"][role]["best"] for s in view.steps.values() for role in s["roles"] if "best" in s["roles"][role]
-    ]
-    if values:
+    best = best_value(view)
+    if best is not None:
         anew = view.rescored and view.rescored.get("value")
-        return f"best {values[-1]:.6g}" + (f", anew {anew:.6g}" if anew is not None else "")
+        return f"best {best:.6g}" + (f", anew {anew:.6g}" if anew is not None else "")
     if view.evaluations:
         return f"test {change(view.evaluations)} %"
     return "" if gate is None else f"gate {100 * gate:.1f} %"
@@ -86,6 +93,8 @@ def runs(store_: str, as_json: bool) -> None:
                 "head": v.head,
                 "gate_accuracy": head.get("gate/accuracy"),
                 "test": {n: v.evaluations[n]["evaluation"] for n in v.evaluations},
+                "best": best_value(v),
+                "anew": (v.rescored or {}).get("value"),
                 "created": v.created,
                 "updated": v.updated,
                 "notes": v.notes,

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from evolvent.cli.display import counted, duration
+from evolvent.core.ledger import Budget
 from evolvent.lineage.descent import Candidate, believed, chosen, descent, valid, worth
 from evolvent.lineage.figures import percent
 from evolvent.run.session import Result
@@ -22,6 +23,7 @@ UNPROMOTED = (
     "No candidate reached the thresholds of all stages of its evaluation, so these are values of the first stages; "
     "--set judge.promote=everybody evaluates all wholly, --set judge.promote.thresholds=0.1,0.5 asks for less."
 )
+BEYOND = 1.2  # times the budget, from which on it is said that steps are larger
 FAILED = 0.25  # share of the candidates, from which on it is said how they failed
 MANY = 10  # valid candidates, after which it is strange that all have the same value
 
@@ -43,6 +45,8 @@ def print_final(result: Result, report: Path | None, where: str = "") -> None:
     if result.reached:
         console.print("The target was reached.")
     console.print(spent_line(result))
+    if beyond := overspent(result):
+        console.print(beyond)
     for kind, count in result.assembled.system.errors.items():
         console.print(f"Errors (left out of every update): {count} x {kind}")
     if report:
@@ -62,6 +66,17 @@ def print_final(result: Result, report: Path | None, where: str = "") -> None:
         commands += [(shlex.join(words), "is the gain real? several seeds")]
     for command, text in commands:
         console.print(f"  {command:<62} {text}")
+
+
+def overspent(result: Result) -> str:
+    """That a search spent more than its budget, whose last step is never cut; empty where it is little."""
+    budget, spent = Budget.parse(result.spec.budget), result.ledger.spent["method"]
+    used = spent[budget.unit]
+    if not result.view.candidates or used < BEYOND * budget.amount or budget.unit == "steps":
+        return ""
+    what = str(Budget(used, budget.unit)).replace("verifier calls", "evaluations")
+    step = f"{used / max(1.0, spent['steps']):,.4g}"
+    return f"That is {what} of {result.spec.budget}: a budget ends between steps, and a step took about {step}."
 
 
 def spent_line(result: Result) -> str:

@@ -20,6 +20,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -125,7 +126,7 @@ class EndpointEngine:
         variable: str | None = None,
         concurrency: int = 16,
         timeout: float = 120.0,
-        attempts: int = 6,
+        attempts: int = 8,
         backoff: float = 0.5,
         requests_per_minute: float | None = None,
         tokens_per_minute: float | None = None,
@@ -277,7 +278,8 @@ class EndpointTree(RequestTree):
         if engine.endpoint.api == "chat":  # a turn cannot be continued, so it is asked for whole
             limits = [b.limit - b.used for b in branches]
         bodies = [engine.body(b.tokens, b.uid, n, self.sampling) for b, n in zip(branches, limits, strict=True)]
-        outcomes, fatal = engine.transport.post_all(engine.endpoint.path, bodies)
+        read = partial(read_choice, api=engine.endpoint.api)
+        outcomes, fatal = engine.transport.post_all(engine.endpoint.path, bodies, read)
         for outcome in outcomes:
             if outcome is not None:
                 self._charge(outcome)
@@ -304,7 +306,7 @@ class EndpointTree(RequestTree):
             return failed(outcome.error)
         try:
             choice = read_choice(outcome.reply, self.engine.endpoint.api)
-        except ValueError as problem:
+        except ValueError as problem:  # in the log of an older run
             return failed(problem)
         text, ended = choice.text, choice.finish == "stop"
         used = read_usage(outcome.reply)

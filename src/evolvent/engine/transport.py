@@ -26,6 +26,7 @@ from evolvent.engine.reply import body_text, counts, guess, message, reply_text,
 
 T = TypeVar("T")
 TOO_LONG = "; serve the model with a longer context, or ask for less: shorter prompts, a lower rollout.max_tokens"
+USELESS = 3  # replies without an answer that are paid for, before a request is given up
 AGAIN = {408, 409, 425, 429, 500, 502, 503, 504, 529}  # statuses that another attempt may cure
 
 
@@ -179,7 +180,7 @@ class Transport:
         *,
         concurrency: int = 16,
         timeout: float = 120.0,
-        attempts: int = 6,
+        attempts: int = 8,
         backoff: float = 0.5,
         pace: Pace | None = None,
         seed: int = 0,
@@ -229,8 +230,15 @@ class Transport:
             self.replay.record(key, {"status": status, "text": text})
         return status, text
 
-    def post_all(self, path: str, bodies: Sequence[Mapping[str, Any]]) -> tuple[list[Outcome | None], UserError | None]:
+    def post_all(
+        self,
+        path: str,
+        bodies: Sequence[Mapping[str, Any]],
+        read: Callable[[Mapping[str, Any]], object] = lambda reply: None,
+    ) -> tuple[list[Outcome | None], UserError | None]:
         """Outcomes in the order of the bodies; replies that were paid before come from the log.
+
+        `read` raises a `ValueError` for a reply without an answer: it is asked for again, some times, and not recorded.
 
         With them comes the error that no request can survive, if there was one; what was then under way is None.
         """
@@ -248,7 +256,7 @@ class Transport:
 
             async def one(i: int) -> None:
                 async with gate:
-                    outcome = outcomes[i] = await self._post(path, bodies[i], keys[i])
+                    outcome = outcomes[i] = await self._post(path, bodies[i], keys[i], read)
                 if self.replay is not None and outcome.reply is not None:  # at once, but in the thread of whoever waits
                     news.put(partial(self.replay.record, keys[i], asdict(outcome)))
 
@@ -291,9 +299,11 @@ class Transport:
             answer = await self._client.request(method, self.url + path, content=content, headers=headers)
         return answer.status_code, answer.headers, self.secret.scrub(answer.text)
 
-    async def _post(self, path: str, body: Mapping[str, Any], key: str) -> Outcome:
+    async def _post(
+        self, path: str, body: Mapping[str, Any], key: str, read: Callable[[Mapping[str, Any]], object]
+    ) -> Outcome:
         """One request, with as many attempts as it takes or may take."""
-        made = Outcome()
+        made, useless = Outcome(), 0
         rng = stream(self.seed, "retry", key)
         for attempt in range(self.attempts):
             if self.lost >= self.concurrency:
@@ -311,9 +321,12 @@ class Transport:
             else:
                 if 200 <= status < 300:
                     self.lost = 0
-                    made.reply = made.charge(body, text)
-                    made.error = None if made.reply is not None else f"the reply is not a JSON object: {short(text)}"
-                    return made
+                    reply, useless = made.charge(body, text), useless + 1
+                    made.error = self._useless(reply, text, read)
+                    if made.error is None or useless == USELESS:
+                        made.reply = reply if made.error is None else None
+                        return made
+                    continue
                 made.error = f"status {status}: {message(text)}" + TOO_LONG * too_long(status, text)
                 self._fatal(status, text)
                 if status not in AGAIN:
@@ -327,6 +340,17 @@ class Transport:
                 await asyncio.sleep(wait)
         self.lost += 1
         return made
+
+    @staticmethod
+    def _useless(reply: Mapping[str, Any] | None, text: str, read: Callable[[Mapping[str, Any]], object]) -> str | None:
+        """Why a reply holds no answer; None for one that does."""
+        if reply is None:
+            return f"the reply is not a JSON object: {short(text)}"
+        try:
+            read(reply)
+        except ValueError as reason:
+            return str(reason)
+        return None
 
     @staticmethod
     def _size(body: Mapping[str, Any]) -> int:

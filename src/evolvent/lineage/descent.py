@@ -17,6 +17,12 @@ def valid(candidate: Candidate) -> bool:
     return candidate["evaluation"]["value"] is not None and candidate["evaluation"].get("complete", True)
 
 
+WHERE = {
+    "test": " on the test split",
+    "gate": " on the examples that it was chosen by (there are no tests)",
+}
+
+
 def worth(candidate: Candidate) -> bool:
     """Whether it has a value, be it of some instances only, as in searches that never evaluate anybody on all."""
     return candidate["evaluation"]["value"] is not None
@@ -40,7 +46,7 @@ def best_of(view: RunView) -> Candidate:
 
 def believed(rescored: Mapping[str, Any]) -> str:
     """What the best were worth when they were evaluated anew (`search.rescore`), in one sentence."""
-    top, where = len(rescored["top"]), " on the test split" if rescored["split"] == "test" else ""
+    top, where = len(rescored["top"]), WHERE.get(rescored["split"], "")
     if rescored["value"] is None:
         return f"Evaluated anew{where}, nothing of the best {top} is valid."
     times, failed = len(rescored["values"]), rescored["failed"]

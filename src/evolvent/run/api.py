@@ -10,6 +10,7 @@ from evolvent.core.errors import UserError, unknown
 from evolvent.core.tables import flatten
 from evolvent.run.session import Progress, Result, begin
 from evolvent.run.spec import RunSpec
+from evolvent.tasks.seed_program import task_of
 
 OPTIONS = ("target", "final", "logs", "say", "command", "where", "pool")  # of a session
 ARGUMENTS = ("recipe", "task", "model", "budget", "seed", "settings", "take", "profile", "device", "dtype", "engine")
@@ -30,15 +31,19 @@ def run(
     engine: str = "auto",
     store: str | Path = "runs",
     name: str | None = None,
+    seed_program: str | Path = "",
     watch: Callable[[Progress], None] | None = None,
     **options: Any,
 ) -> Result:
-    """Evolve a model; the result has the policy, the curves, the ledger and the run's folder.
+    """Evolve a model, a program or texts; the result has the policy (of a search: `best`), the curves, the ledger and
+    the run's folder. `seed_program` is the program, or the texts, that `task` evaluates to begin with.
 
     `settings` maps paths to values, as `--set` does: {"learn.lr": 3e-4, "propose.n": 4}. `options` are those of a
     session: target, final, logs, say. Errors are `UserError`. Files and folders may be `Path`s, settings nested tables.
     """
     texts = {"recipe": recipe, "task": task, "model": model, "budget": budget, "profile": profile}
+    if seed_program:
+        texts["task"] = task_of(str(task), str(seed_program))
     texts |= {"device": device, "dtype": dtype, "engine": engine}
     tables = {"settings": settings or {}, "take": take or {}}
     check_types(texts, tables, {"watch": watch, "say": options.get("say")})

@@ -14,7 +14,8 @@ from evolvent.search.rescore import believe
 def measure_search(assembled: Assembled) -> list[tuple[str, dict[str, Any]]]:
     """The best of a search evaluated anew, as events; the archive hands out the winner from now on.
 
-    Nothing for recipes without an archive, and where nothing is valid. Charged to the account `evidence`.
+    The figure is said to be of the split `gate` where the task has no tests, so that the winner was chosen by the same
+    examples. Nothing for recipes without an archive, and where nothing is valid. Charged to the account `evidence`.
     """
     archive, ledger = search_archive(assembled), assembled.system.ledger
     spent = spent_from_now(ledger)
@@ -22,6 +23,8 @@ def measure_search(assembled: Assembled) -> list[tuple[str, dict[str, Any]]]:
     if archive is None or found is None:
         return []
     archive.winner = found["winner"]
+    if not getattr(assembled.task, "tested", True):
+        found["split"] = found["choice"]  # whose examples took the place of tests
     return [("rescored", {"result": found, "spent": spent()})]
 
 

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evolvent.core.errors import UserError
 from evolvent.core.ledger import Ledger
+from evolvent.lineage.descent import best_of
 from evolvent.lineage.runs import RunView
 from evolvent.run.spec import RunSpec
 
@@ -25,6 +27,22 @@ class Progress:
     metrics: Mapping[str, float]
     spent: Mapping[str, float]
     seconds: float
+
+
+@dataclass
+class Best:
+    """The best candidate of a search: its number, its value there and when it was evaluated anew (None: it was not),
+    and its files or texts by name."""
+
+    candidate: int
+    value: float
+    anew: float | None
+    files: dict[str, str]
+
+    @property
+    def text(self) -> str:
+        """The program; of several files or texts, all of them one after the other."""
+        return "\n".join(self.files.values())
 
 
 @dataclass
@@ -61,6 +79,18 @@ class Result:
     def curve(self, metric: str = "outcome", role: str = "") -> list[tuple[int, float]]:
         """(step, value) of a metric, where it was recorded."""
         return self.view.curve(metric, role)
+
+    @property
+    def best(self) -> Best | None:
+        """The best program of a search, or its texts; None where no search, or nothing valid, was run."""
+        if not self.view.candidates:
+            return None
+        try:
+            one = best_of(self.view)
+        except UserError:
+            return None
+        anew = self.view.rescored["value"] if self.view.rescored else None
+        return Best(one["uid"], one["evaluation"]["value"], anew, dict(one["payload"]))
 
     @property
     def evaluations(self) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from tests.loopback import Answering, Scripted, chat_reply
 
 import evolvent as ev
 from evolvent.core.errors import UserError
+from evolvent.lineage.descent import believed
 from evolvent.lineage.export import export_program
 from evolvent.tasks.registry import load_task
 from evolvent.tasks.texts.module import read, written
@@ -358,7 +359,7 @@ def test_a_search_over_texts(tmp_path: Path, recipe: str, capsys: pytest.Capture
     with Scripted(rewriting) as server:
         result = ev.run(recipe, task.name, f"{server.url}#m", "6 steps", settings=settings, store=tmp_path / "runs")
     assert result.view.rescored
-    assert result.view.rescored["split"] == "test"
+    assert result.view.rescored["split"] == "gate"  # there is no testset
     assert result.view.rescored["choice"] == "gate"
     assert result.view.rescored["value"] == 1.0
     export_program(result.view, tmp_path / "best.json")
@@ -396,3 +397,14 @@ def test_a_file_that_was_changed(tmp_path: Path) -> None:
     assert task_in(tmp_path, ADAPTER).fingerprint == before
     assert task_in(tmp_path, ADAPTER + "\n# changed\n").fingerprint != before
     assert os.path.basename(task.file.path) == "judge_texts.py"
+
+
+@pytest.mark.parametrize("tests", [True, False])
+def test_a_figure_of_what_was_chosen_by_says_so(tmp_path: Path, tests: bool) -> None:
+    task = task_in(tmp_path, ADAPTER + "testset = valset[:2]\n" * tests)
+    with Scripted(rewriting) as server:
+        result = ev.run("gepa", task.name, f"{server.url}#m", "3 steps", store=tmp_path / "runs")
+    assert result.view.rescored
+    said = believed(result.view.rescored)
+    assert ("on the test split" in said) == tests
+    assert ("on the examples that it was chosen by (there are no" in said) == (not tests)

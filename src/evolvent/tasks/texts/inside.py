@@ -82,6 +82,7 @@ def load(payload: dict[str, Any]) -> dict[str, Any]:
     about = user.load(payload)
     module = user.State.module
     State.examples = {split: _examples(module, name) for split, name in SETS.items()}
+    own_tests = bool(State.examples["test"])
     State.examples["test"] = State.examples["test"] or State.examples["gate"]
     State.adapter = _adapter(module)
     if State.adapter is None:
@@ -96,6 +97,7 @@ def load(payload: dict[str, Any]) -> dict[str, Any]:
         "reads": "path" if State.takes == "path" else "texts",
         "sizes": {split: len(rows) for split, rows in State.examples.items()} if _by_example() else {"train": 1},
         "seed": user.plain(getattr(module, "seed_candidate", None), "seed_candidate"),
+        "tested": own_tests or not State.examples["gate"],
         "goal": goal if isinstance(goal, str) else "",
     }
 

@@ -53,6 +53,7 @@ class TextsFile(UserFile):
         super().__init__(path, IMPORT_TIME)
         self.worker.timeout = self.constant("TIMEOUT", TIMEOUT, (int, float))
         self.sizes: dict[Split, int] = self.about["sizes"]
+        self.tested: bool = self.about["tested"]  # False: there is no testset, and the valset takes its place
 
 
 class TextsTask(ProgramTask):
@@ -65,6 +66,7 @@ class TextsTask(ProgramTask):
 
     def __init__(self, file: TextsFile, texts: Mapping[str, str], name: str, given: str = "text.txt") -> None:
         self.names, self.file, self.given = tuple(texts), file, given
+        self.tested = file.tested
         self.idle: SimpleQueue[TextsFile] = SimpleQueue()
         self.idle.put(file)
         self.processes = 1
