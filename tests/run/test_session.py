@@ -228,7 +228,7 @@ def test_a_run_that_is_carried_on_shows_no_figures_of_before(copy: Path, capsys:
     assert set(view.evaluations) == {"start"}
     assert view.evaluation(finished.head or 0) == finished.evaluations["evolved"]
     few = refused([*again(copy), "--budget", "7 steps"], capsys)
-    assert f"has spent {len(view.steps)} steps already, more than a budget of 7 steps; `evolvent resume run" in few
+    assert f"has spent {len(view.steps)} steps already, and a budget of 7 steps is no more; `evolvent resume run" in few
 
 
 def test_a_gate_that_goes_back_does_not_undo_a_rollback(tmp_path: Path) -> None:

@@ -60,6 +60,8 @@ def test_what_it_says_is_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     (tmp_path / "program.py").write_text(PROGRAM)
     assert "--task given.py --seed-program program.py" in refused(tmp_path, OPENEVOLVE)
     assert load_task(task_of("given.py", "program.py")).seed_program == PROGRAM
+    with pytest.raises(UserError, match="program:circle-packing:26 says itself what it begins with"):
+        task_of("program:circle-packing:26", "program.py")
     spelled = refused(tmp_path, BEGUN + OF_TEXTS).partition("--task ")[2]
     task = load_task(spelled)
     assert task.texts(task.seed_program) == {"prompt": "Add."}

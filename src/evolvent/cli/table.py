@@ -52,9 +52,9 @@ def print_final(result: Result, report: Path | None, where: str = "") -> None:
     if report:
         console.print(f"Report:     {report}")
     console.print(f"Checkpoint: {result.folder / 'checkpoint.safetensors'}")
-    console.print("Next:")
     if result.view.candidates:
-        commands = [(f'evolvent resume {result.name}{where} --budget "..."', "search on, with a larger budget")]
+        more = (f'evolvent resume {result.name}{where} --budget "..."', "search on, with a larger budget")
+        commands = [] if result.interrupted else [more]  # of which it is said above how they go on
     else:
         commands = [(f"evolvent try {result.name}{where}", "talk to the model before and after")]
     task = result.assembled.task
@@ -64,6 +64,8 @@ def print_final(result: Result, report: Path | None, where: str = "") -> None:
         words = ["evolvent", "compare", result.spec.recipe, "no-change", "--task", result.spec.task]
         words += ["--model", result.spec.model] if result.spec.model != RunSpec.model else []
         commands += [(shlex.join(words), "is the gain real? several seeds")]
+    if commands:
+        console.print("Next:")
     for command, text in commands:
         console.print(f"  {command:<62} {text}")
 

@@ -177,13 +177,12 @@ def refuse_spent(view: RunView, cap: Budget) -> None:
     """`UserError` for a run that is to be carried on with a budget that it has spent."""
     spent = view.spent.get("method", {}).get(cap.unit, 0.0)
     larger = f"`evolvent resume {view.name} --budget ...` carries it on with a larger one"
-    if view.status == "finished" and spent >= cap.amount:
+    same = cap == Budget.parse(view.spec["budget"])
+    if same and view.status == "finished" and spent >= cap.amount:
         raise UserError(f"run {view.name} is finished: its budget of {_in_words(cap, view)} is used up; {larger}")
-    if cap != Budget.parse(view.spec["budget"]) and spent > cap.amount:
-        already = _in_words(Budget(spent, cap.unit), view)
-        raise UserError(
-            f"run {view.name} has spent {already} already, more than a budget of {_in_words(cap, view)}; {larger}"
-        )
+    if not same and spent >= cap.amount:
+        used, wanted = _in_words(Budget(spent, cap.unit), view), _in_words(cap, view)
+        raise UserError(f"run {view.name} has spent {used} already, and a budget of {wanted} is no more; {larger}")
 
 
 def _in_words(budget: Budget, view: RunView) -> str:

@@ -12,6 +12,10 @@ def task_of(task: str, seed: str | None) -> str:
     """The task of an evaluator and what to begin with: a program, or texts. `UserError` for what is neither."""
     if not seed:
         return task
+    if task.startswith(("program:", "texts:")):
+        raise UserError(
+            f"{task} says itself what it begins with; --seed-program goes with a file that evaluates, as evaluator.py"
+        )
     if seed.endswith(".py"):
         return f"program:{task}:{seed}"
     if seed.endswith(TEXT_FILES) or Path(seed).is_dir():
