@@ -180,7 +180,7 @@ def test_an_engine_that_lacks_something_is_refused_before_anything_runs() -> Non
 def test_a_median_of_an_even_group_is_refused() -> None:
     from evolvent.learn.credit import mad, median
 
-    with pytest.raises(UserError, match=r"odd group.*propose.n is 4.*--set propose.n="):
+    with pytest.raises(UserError, match="odd group, and groups have 4 answers.*propose.n"):
         system(credit=GroupCredit(baseline=median, scale=mad))
 
 
