@@ -104,4 +104,5 @@ def test_the_page_on_python(
         REGISTRY.pop("positive-grpo", None)
     assert "did you mean countdown?" in capsys.readouterr().out
     assert len(names["result"].curve("outcome")) == 3
+    assert names["found"].best.value > 0
     assert (tmp_path / "my-model" / "model.safetensors").is_file()
