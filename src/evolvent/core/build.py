@@ -249,15 +249,28 @@ def check_type(path: str, value: Any, annotation: Any) -> Any:
     try:
         checked = _adapter(annotation).validate_python(value)
     except ValidationError as reason:
-        plain = typing.get_args(annotation)[0] if typing.get_origin(annotation) is typing.Annotated else annotation
-        wanted = getattr(plain, "__name__", str(plain).replace("typing.", ""))
-        raise UserError(
-            f"{path} must be {wanted}, got {describe(value)} ({reason.errors()[0]['msg'].lower()})"
-        ) from None
+        raise refusal(path, value, annotation, reason.errors()[0]) from None
     if isinstance(value, bool) and checked is not value:
         raise UserError(f"{path} must be a number, got {value}")
     check_finite(path, checked)
     return checked
+
+
+BOUNDS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
+
+
+def refusal(path: str, value: Any, annotation: Any, why: Mapping[str, Any]) -> UserError:
+    """The error for a value that is not of its type, or outside its range: `why` is pydantic's."""
+    plain = typing.get_args(annotation)[0] if typing.get_origin(annotation) is typing.Annotated else annotation
+    bound = next((f"{word} {why['ctx'][key]:g}" for key, word in BOUNDS.items() if key in why.get("ctx", {})), None)
+    if bound:
+        where = "".join(f".{part}" for part in why["loc"] if not isinstance(part, int))
+        return UserError(f"{path}{where} must be {bound}, got {why['input']}")
+    if typing.get_origin(plain) in (tuple, list) and isinstance(value, list):
+        given = ",".join(map(str, value))
+        return UserError(f"{path} must be {plain}, its entries with commas between them; got {given}")
+    wanted = getattr(plain, "__name__", str(plain).replace("typing.", ""))
+    return UserError(f"{path} must be {wanted}, got {describe(value)} ({why['msg'].lower()})")
 
 
 def check_finite(path: str, value: Any) -> None:
