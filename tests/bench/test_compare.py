@@ -56,7 +56,7 @@ def test_what_is_no_arm(text: str) -> None:
 def test_unequal_budgets_are_not_ranked() -> None:
     fair = [run(0.1, spent=1000), run(0.1, spent=1090), run(0.1, spent=300, steps=3), run(0.1, spent=0, steps=0)]
     refuse_overspent({"a": fair}, CAP)
-    with pytest.raises(UserError, match="arm b spent 1,300 of 1,000 sampled; budgets are not equal"):
+    with pytest.raises(UserError, match="arm b spent 1,300 of 1,000 tokens sampled; budgets are not equal"):
         refuse_overspent({"a": fair, "b": [run(0.1, spent=1300)]}, CAP)
 
 

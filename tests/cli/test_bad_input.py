@@ -82,7 +82,7 @@ def refused(args: list[str], capsys: pytest.CaptureFixture[str]) -> str:
         (["grpo", "--threads", "0"], "--threads"),
         (["grpo", "--workers", "2"], "--workers is for searches .* grpo has none; leave it out"),
         (["grpo", "--workers", "2", "--set", "learn.lrr=1"], "no key `learn.lrr`"),
-        (["grpo", "--set", "judge.workers=2"], "no key `judge.workers` .from the command line"),
+        (["grpo", "--set", "judge.workers=2"], "no key `judge.workers` .set by you"),
         (["creativegame", "--task", "program:grid-games:2", "--workers", "2"], "that of creativegame has none; leave"),
         (["grpo", "--seed", "one"], "--seed"),
         (["grpo", "--taks", "countdown"], "--taks"),

@@ -91,9 +91,9 @@ def test_a_state_of_an_older_version_lacks_units_and_is_read() -> None:
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        ("2M tokens", "2,000,000 sampled"),
+        ("2M tokens", "2,000,000 tokens sampled"),
         ("300 steps", "300 steps"),
-        ("0.5 usd", "0.5 money"),
+        ("0.5 usd", "0.5 dollars"),
         ("5 verifier calls", "5 verifier calls"),
     ],
 )

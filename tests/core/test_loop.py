@@ -118,6 +118,39 @@ def test_too_many_errors_stop_a_run_and_say_why() -> None:
         system(Flaky(1.0), gate=None).step()
 
 
+@pytest.mark.parametrize(
+    ("failures", "stops"),
+    [
+        ([0, *[1] * 10], False),  # 10 of the latest 20 may fail, however few there were
+        ([0, *[1] * 11], True),
+        ([1], True),  # nothing worked yet
+        ([0, *[1, 0] * 30], False),
+        ([*[0] * 30, *[1] * 10], False),
+        ([*[0] * 30, *[1] * 11], True),
+    ],
+)
+def test_a_step_of_one_trajectory_is_judged_with_those_before_it(failures: list[int], stops: bool) -> None:
+    made, outages = system(gate=None), iter(failures)
+    sample = made.roles[""].slots["rollout"]
+
+    def flaky(requests: Any, s: Step) -> list[Group]:
+        groups, lost = sample(requests, s), next(outages)
+        groups[0].trajectories[:] = groups[0].trajectories[:1]
+        groups[0].trajectories[0].error = "endpoint: out" if lost else None
+        return groups[:1]
+
+    made.roles[""].slots["rollout"] = flaky
+    for t in range(len(failures) - stops):
+        if t == 4:  # a run that goes on later still knows of the latest ones
+            state = made.state_dict()
+            made.failed = []
+            made.load_state_dict(state)
+        made.step()
+    if stops:
+        with pytest.raises(TooManyErrors, match="trajectories .*failed, more than the 50%.*endpoint: out"):
+            made.step()
+
+
 @dataclass
 class Recorder:
     """A part that writes down when it is called; wraps another."""

@@ -85,7 +85,7 @@ class Builder:
                 raise self._unread(path, sites[0].origin)
 
     def _unread(self, path: Path, origin: str) -> UserError:
-        source = "from the command line" if origin == USER else f"put there by `{origin}`"
+        source = "set by you" if origin == USER else f"put there by `{origin}`"
         parent = path[:-1]
         siblings = sorted({p[len(parent)] for p in self.known if p[: len(parent)] == parent and len(p) > len(parent)})
         there = f"{show_path(parent)} has {', '.join(siblings) or 'no such fields'}" if len(parent) > 1 else ""

@@ -32,6 +32,7 @@ ALIASES = {
     "token": "sampled",
     "tokens": "sampled",
     "sampled tokens": "sampled",
+    "tokens sampled": "sampled",
     "decode steps": "decode_steps",
     "evaluation": "verifier_calls",
     "evaluations": "verifier_calls",
@@ -48,6 +49,7 @@ ALIASES = {
     "dollars": "money",
     "trained tokens": "trained",
 }
+SHOWN = {"money": "dollars", "sampled": "tokens sampled"}
 SCALES = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "b": 1e9}
 TIMES = {"min": 60, "minute": 60, "minutes": 60, "h": 3600, "hour": 3600, "hours": 3600}
 # a number, perhaps a scale (only before a space or dash: `10 minutes` is not 10M), a unit
@@ -82,7 +84,7 @@ class Budget:
 
     def __str__(self) -> str:
         amount = f"{self.amount:,.0f}" if self.amount >= 10 or self.amount == int(self.amount) else f"{self.amount:g}"
-        return f"{amount} {self.unit.replace('_', ' ')}"
+        return f"{amount} {SHOWN.get(self.unit, self.unit.replace('_', ' '))}"
 
 
 class Ledger:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from evolvent.models.policy import Policy
 
 
+WINDOW = 20  # trajectories that are judged by how many failed; a step of fewer counts with those before it
+
+
 class TooManyErrors(UserError):
     """More trajectories failed than a run should carry on with."""
 
@@ -35,6 +38,7 @@ class System:
     max_errors: float = 0.5
     clock: Callable[[], float] = time.perf_counter
     errors: dict[str, int] = field(default_factory=dict)
+    failed: list[bool] = field(default_factory=list)  # of the latest trajectories, at most WINDOW, in order
 
     @property
     def parts(self) -> dict[str, Any]:
@@ -111,15 +115,22 @@ class System:
         return s
 
     def _count_errors(self, s: Step) -> None:
+        """Count what failed, and stop where it is more than a run may lose: of the step, or of the latest WINDOW
+        trajectories where the step has fewer and the run has had others, for one lost request is no reason to stop."""
         trajectories = [t for g in s.groups for t in g.trajectories]
-        failed = [t for t in trajectories if t.error is not None]
-        s.log("errors", len(failed))
-        for t in failed:
-            tally(self.errors, str(t.error))
-        if trajectories and len(failed) > self.max_errors * len(trajectories):
+        errors = [str(t.error) for t in trajectories if t.error is not None]
+        s.log("errors", len(errors))
+        for error in errors:
+            tally(self.errors, error)
+        seen, where = [t.error is not None for t in trajectories], f"of step {s.t}"
+        self.failed = [*self.failed, *seen][-WINDOW:]
+        most = self.max_errors * len(seen)
+        if len(seen) < len(self.failed):
+            seen, where, most = self.failed, f"up to step {s.t}", self.max_errors * WINDOW
+        if errors and sum(seen) > most:
             raise TooManyErrors(
-                f"{len(failed)} of {len(trajectories)} trajectories of step {s.t} failed, more than the "
-                f"{self.max_errors:.0%} that a run may lose; the first error: {failed[0].error}"
+                f"{sum(seen)} of {len(seen)} trajectories {where} failed, more than the {self.max_errors:.0%} that a "
+                f"run may lose; the latest error: {errors[-1]}"
             )
 
     def state_dict(self) -> dict[str, Any]:
@@ -131,13 +142,14 @@ class System:
             "policy": self.policy.state_dict() if self.policy else None,
             "parts": states,
             "errors": dict(self.errors),
+            "failed": list(self.failed),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go back to a saved state; the system must have been built from the same plan."""
         self.t = state["t"]
         self.ledger.load_state_dict(state["ledger"])
-        self.errors = dict(state["errors"])
+        self.errors, self.failed = dict(state["errors"]), list(state.get("failed", []))
         if self.policy:
             self.policy.load_state_dict(state["policy"])
         for path, saved in state["parts"].items():

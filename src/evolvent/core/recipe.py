@@ -187,6 +187,8 @@ def parse_composition(text: str, known: Mapping[str, Recipe]) -> list[tuple[str,
     found = []
     for part in text.split("+"):
         role, _, name = part.strip().rpartition("/")
+        if not name:
+            raise UserError(f'"{text}": no recipe on one side of a "+", or none at all; write it as in grpo+sec')
         if name not in known:
             raise unknown("recipe", name, known, "`evolvent list` shows all")
         found.append((role, known[name]))
