@@ -470,6 +470,20 @@ def test_a_reply_without_an_answer_is_asked_for_again(reply: Any) -> None:
     assert len(server.bodies) == engine.ledger.of("model_calls") == 3
 
 
+def test_there_is_a_pause_before_a_reply_without_an_answer_is_asked_for_again() -> None:
+    begun = time.perf_counter()
+    one(failing(2, lambda a: a.say({"choices": []})), backoff=0.2)
+    assert time.perf_counter() - begun >= 0.5 * (0.2 + 0.4)
+
+
+def test_a_service_that_answers_is_not_given_up_however_useless_its_replies() -> None:
+    with Scripted(lambda a: a.say({"choices": []})) as server:
+        engine = EndpointEngine(f"{server.url}#m", Ledger(), concurrency=1, attempts=1, **QUICK)
+        branches = finish(engine, prompts("a", "b", "c"))
+    assert all("no choices" in str(b.error) for b in branches)
+    assert len(server.bodies) == 3
+
+
 def test_what_is_no_answer_is_not_replayed() -> None:
     log: dict[str, Any] = {}
     replay = SimpleNamespace(get=log.get, record=log.__setitem__)
@@ -596,7 +610,7 @@ def test_errors_are_counted_and_left_out() -> None:
     asked: list[int] = []
 
     with Scripted(act) as server:
-        engine = EndpointEngine(f"{server.url}#m", Ledger(), concurrency=1)
+        engine = EndpointEngine(f"{server.url}#m", Ledger(), concurrency=1, **QUICK)
         whole = system("no-change", Digits(), engine, {"propose.problems": "4", "propose.n": "4", "gate.every": "0"})
         step = next(whole.run(Budget(1, "steps")))[0]
     assert step.metrics["errors"] == 4

@@ -25,6 +25,7 @@ from evolvent.core.untrusted import read_json
 from evolvent.engine.reply import body_text, counts, guess, message, reply_text, retry_after, short
 
 T = TypeVar("T")
+Read = Callable[[Mapping[str, Any]], object]  # of a reply; raises a `ValueError` where it holds no answer
 TOO_LONG = "; serve the model with a longer context, or ask for less: shorter prompts, a lower rollout.max_tokens"
 USELESS = 3  # replies without an answer that are paid for, before a request is given up
 AGAIN = {408, 409, 425, 429, 500, 502, 503, 504, 529}  # statuses that another attempt may cure
@@ -234,11 +235,11 @@ class Transport:
         self,
         path: str,
         bodies: Sequence[Mapping[str, Any]],
-        read: Callable[[Mapping[str, Any]], object] = lambda reply: None,
+        read: Read = lambda reply: None,
     ) -> tuple[list[Outcome | None], UserError | None]:
         """Outcomes in the order of the bodies; replies that were paid before come from the log.
 
-        `read` raises a `ValueError` for a reply without an answer: it is asked for again, some times, and not recorded.
+        What `read` refuses is asked for again, some times, and not recorded.
 
         With them comes the error that no request can survive, if there was one; what was then under way is None.
         """
@@ -299,9 +300,7 @@ class Transport:
             answer = await self._client.request(method, self.url + path, content=content, headers=headers)
         return answer.status_code, answer.headers, self.secret.scrub(answer.text)
 
-    async def _post(
-        self, path: str, body: Mapping[str, Any], key: str, read: Callable[[Mapping[str, Any]], object]
-    ) -> Outcome:
+    async def _post(self, path: str, body: Mapping[str, Any], key: str, read: Read) -> Outcome:
         """One request, with as many attempts as it takes or may take."""
         made, useless = Outcome(), 0
         rng = stream(self.seed, "retry", key)
@@ -326,23 +325,23 @@ class Transport:
                     if made.error is None or useless == USELESS:
                         made.reply = reply if made.error is None else None
                         return made
-                    continue
-                made.error = f"status {status}: {message(text)}" + TOO_LONG * too_long(status, text)
-                self._fatal(status, text)
-                if status not in AGAIN:
-                    self.lost = 0
-                    return made
-                if (asked := retry_after(headers)) is not None:
-                    wait = max(wait, asked)
-                    if attempt + 1 < self.attempts:
-                        self.pace.pause(asked, now())
+                else:
+                    made.error = f"status {status}: {message(text)}" + TOO_LONG * too_long(status, text)
+                    self._fatal(status, text)
+                    if status not in AGAIN:
+                        self.lost = 0
+                        return made
+                    if (asked := retry_after(headers)) is not None:
+                        wait = max(wait, asked)
+                        if attempt + 1 < self.attempts:
+                            self.pace.pause(asked, now())
             if attempt + 1 < self.attempts:
                 await asyncio.sleep(wait)
-        self.lost += 1
+        self.lost += not useless
         return made
 
     @staticmethod
-    def _useless(reply: Mapping[str, Any] | None, text: str, read: Callable[[Mapping[str, Any]], object]) -> str | None:
+    def _useless(reply: Mapping[str, Any] | None, text: str, read: Read) -> str | None:
         """Why a reply holds no answer; None for one that does."""
         if reply is None:
             return f"the reply is not a JSON object: {short(text)}"
