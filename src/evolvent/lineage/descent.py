@@ -10,17 +10,15 @@ from evolvent.core.errors import UserError
 from evolvent.lineage.runs import RunView
 
 Candidate = Mapping[str, Any]  # as `search.candidate.Candidate.as_dict` wrote it
+WHERE = {
+    "test": " on the test split",
+    "gate": " on the examples that it was chosen by (there are no tests)",
+}
 
 
 def valid(candidate: Candidate) -> bool:
     """Whether it has a value."""
     return candidate["evaluation"]["value"] is not None and candidate["evaluation"].get("complete", True)
-
-
-WHERE = {
-    "test": " on the test split",
-    "gate": " on the examples that it was chosen by (there are no tests)",
-}
 
 
 def worth(candidate: Candidate) -> bool:

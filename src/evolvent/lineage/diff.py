@@ -30,6 +30,7 @@ def parse_reference(store: Store, text: str) -> tuple[RunView, Version | None]:
 def compare(store: Store, a: str, b: str) -> dict[str, Any]:
     """Plain data: what is different, and by how much. Equal things are left out, figures and spending excepted."""
     (one, first), (two, second) = parse_reference(store, a), parse_reference(store, b)
+    ends = first or chosen(one, None), second or chosen(two, None)  # a run without a version stands for its head
     return {
         "a": a,
         "b": b,
@@ -37,13 +38,13 @@ def compare(store: Store, a: str, b: str) -> dict[str, Any]:
         "environment": differing(one.environment, two.environment),
         "settings": differing(values(one), values(two)),
         "recipes": {"a": patches(one, two), "b": patches(two, one)},
-        "figures": figures(one, first, two, second),
+        "figures": figures(one, first, two, second) | (evidence(*ends) if first or second else {}),
         "spent": {
             unit: [spent(one, first).get(unit, 0.0), spent(two, second).get(unit, 0.0)]
             for unit in {**spent(one, first), **spent(two, second)}
         },
         "best": [worth(one), worth(two)] if one.candidates and two.candidates else [],
-        "weights": distance(store, one, first or chosen(one, None), two, second or chosen(two, None)),
+        "weights": distance(store, one, ends[0], two, ends[1]),
     }
 
 
@@ -86,7 +87,7 @@ def spent(view: RunView, version: Version | None) -> Mapping[str, float]:
 
 
 def figures(one: RunView, first: Version | None, two: RunView, second: Version | None) -> dict[str, Any]:
-    """Test figures where they were measured, the paired difference b - a, and the gate's evidence of versions."""
+    """Test figures where they were measured, and the paired difference b - a."""
     found: dict[str, Any] = {}
     a, b = measured(one, first), measured(two, second)
     if a is not None and b is not None:
@@ -96,11 +97,12 @@ def figures(one: RunView, first: Version | None, two: RunView, second: Version |
         for label, key in (("greedy", "greedy"), ("sampled", "mean")):
             if difference := paired(a, b, key):
                 found[f"{label}, b - a on the same problems"] = difference
-    if first or second:  # what is named without a version stands for its head
-        pair_of = first or chosen(one, None), second or chosen(two, None)
-        for key in dict.fromkeys(k for v in pair_of for k in v.evidence):
-            found[key] = [v.evidence.get(key) for v in pair_of]
     return found
+
+
+def evidence(a: Version, b: Version) -> dict[str, Any]:
+    """What the gate saw of two versions."""
+    return {key: [a.evidence.get(key), b.evidence.get(key)] for key in {**a.evidence, **b.evidence}}
 
 
 def measured(view: RunView, version: Version | None) -> dict[str, Any] | None:
