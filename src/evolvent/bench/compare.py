@@ -15,6 +15,7 @@ from evolvent.bench.pool import AnyCell, run_cells
 from evolvent.bench.statistics import Interval, sign_flip_p, t_interval
 from evolvent.core.errors import UserError
 from evolvent.core.ledger import Budget
+from evolvent.lineage.figures import clamped
 from evolvent.lineage.runs import RunView
 from evolvent.models.load import seed_models
 from evolvent.run.assemble import assemble
@@ -81,7 +82,7 @@ class Comparison:
             for place in range(min(len(r["curve"]) for r in rows)):
                 at = [r["curve"][place] for r in rows]
                 one = t_interval([p["sampled"] for p in at])
-                share = Interval(one.mean, max(one.low, 0.0), min(one.high, 1.0))  # of which there is none beyond
+                share = Interval(one.mean, clamped(one.low), clamped(one.high))
                 points.append((sum(p["spent"] for p in at) / len(at), share))
             found[arm] = points
         return found

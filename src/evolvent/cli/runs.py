@@ -47,11 +47,7 @@ def change(evaluations: dict[str, Any], key: str = "sampled") -> str:
 
 def best_value(view: Any) -> float | None:
     """The best value that a search has found; None of anything else."""
-    for step in reversed(list(view.steps.values())):
-        for metrics in step["roles"].values():
-            if "best" in metrics:
-                return float(metrics["best"])
-    return None
+    return next(reversed(view.values("best")), None)
 
 
 def outcome(view: Any, gate: float | None) -> str:

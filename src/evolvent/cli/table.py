@@ -15,6 +15,7 @@ from evolvent.cli.display import counted, duration
 from evolvent.core.ledger import Budget
 from evolvent.lineage.descent import Candidate, believed, chosen, descent, valid, worth
 from evolvent.lineage.figures import percent
+from evolvent.run.check import in_words
 from evolvent.run.session import Result
 from evolvent.run.spec import RunSpec
 from evolvent.tasks.evaluation import judges_answers
@@ -76,7 +77,7 @@ def overspent(result: Result) -> str:
     used = spent[budget.unit]
     if not result.view.candidates or used < BEYOND * budget.amount or budget.unit == "steps":
         return ""
-    what = str(Budget(used, budget.unit)).replace("verifier calls", "evaluations")
+    what = in_words(Budget(used, budget.unit), result.view)
     step = f"{used / max(1.0, spent['steps']):,.4g}"
     return f"That is {what} of {result.spec.budget}: a budget ends between steps, and a step took about {step}."
 

@@ -85,6 +85,10 @@ class RunView:
                 found.append((t, value))
         return found
 
+    def values(self, metric: str) -> list[float]:
+        """A metric, role by role, step by step."""
+        return [value for role in self.roles for _, value in self.curve(metric, role)]
+
     @property
     def roles(self) -> list[str]:
         """Names of the roles that stepped; [""] in a system with a single one."""

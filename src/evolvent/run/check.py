@@ -176,16 +176,17 @@ def refuse_too_long(assembled: Assembled) -> None:
 def refuse_spent(view: RunView, cap: Budget) -> None:
     """`UserError` for a run that is to be carried on with a budget that it has spent."""
     spent = view.spent.get("method", {}).get(cap.unit, 0.0)
+    if spent < cap.amount:
+        return
     larger = f"`evolvent resume {view.name} --budget ...` carries it on with a larger one"
-    same = cap == Budget.parse(view.spec["budget"])
-    if same and view.status == "finished" and spent >= cap.amount:
-        raise UserError(f"run {view.name} is finished: its budget of {_in_words(cap, view)} is used up; {larger}")
-    if not same and spent >= cap.amount:
-        used, wanted = _in_words(Budget(spent, cap.unit), view), _in_words(cap, view)
+    if cap != Budget.parse(view.spec["budget"]):
+        used, wanted = in_words(Budget(spent, cap.unit), view), in_words(cap, view)
         raise UserError(f"run {view.name} has spent {used} already, and a budget of {wanted} is no more; {larger}")
+    if view.status == "finished":
+        raise UserError(f"run {view.name} is finished: its budget of {in_words(cap, view)} is used up; {larger}")
 
 
-def _in_words(budget: Budget, view: RunView) -> str:
+def in_words(budget: Budget, view: RunView) -> str:
     """A budget as its user would say it: what a search has of the verifier are evaluations."""
     return str(budget).replace("verifier calls", "evaluations") if view.candidates else str(budget)
 

@@ -430,8 +430,7 @@ def resume(store: Store, name: str, **options: Any) -> Result:
 def reached(view: RunView, target: float | None) -> bool:
     """Whether a run has come to its target already."""
     metric = BEST if view.candidates else ACCURACY
-    found = [value for role in view.roles for _, value in view.curve(metric, role)]
-    return target is not None and max(found, default=-math.inf) >= target
+    return target is not None and max(view.values(metric), default=-math.inf) >= target
 
 
 __all__ = ["Progress", "Result", "Session", "begin", "check_name", "resume"]
