@@ -244,7 +244,7 @@ def test_what_cannot_be_searched_like_this(sandboxed: str) -> None:
         UserError, match="programs that change themselves, and those of program:circle-packing:4 do not"
     ):
         assemble(RunSpec("dgm", "program:circle-packing:4", "none"))
-    with pytest.raises(UserError, match="alpha must be from 0 to 1"):
+    with pytest.raises(UserError, match="propose.alpha must be at most 1, got 2"):
         assemble(RunSpec("hgm", TASK, "none", settings={"propose.alpha": "2"}))
 
 

@@ -97,7 +97,7 @@ def test_answers_that_are_never_of_use(sandboxed: str, tmp_path: Path) -> None:
     ("settings", "told"),
     [
         ({"rollout.write.prompts": "/no/such/folder"}, "there is no folder"),
-        ({"rollout.write.attempts": "0"}, "at least 1"),
+        ({"rollout.write.attempts": "0"}, "rollout.write.attempts must be at least 1"),
     ],
 )
 def test_settings_that_cannot_work(settings: dict[str, str], told: str) -> None:

@@ -176,10 +176,10 @@ def test_ideas_are_read() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "told"),
     [
-        ("propose__exploit", "1.5", "from 0 to 1"),
+        ("propose__exploit", "1.5", "propose.exploit must be at most 1, got 1.5"),
         ("propose__every", "0", "at least 1"),
         ("propose__prompts", "/no/such/folder", "there is no folder"),
-        ("rollout__mutate__combine", "-1", "a probability"),
+        ("rollout__mutate__combine", "-1", "rollout.mutate.combine must be at least 0"),
         ("rollout__mutate__alike", "0", "above 0"),
     ],
 )

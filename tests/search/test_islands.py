@@ -166,8 +166,6 @@ def test_a_state_is_gone_back_to() -> None:
 
 
 def test_what_cannot_be() -> None:
-    with pytest.raises(UserError, match="at least 1"):
-        Islands(Archive(), count=0).check(None)
     with pytest.raises(UserError, match="archive"):
         Islands(object()).check(None)  # type: ignore[arg-type]
 

@@ -117,5 +117,5 @@ def test_rungs_and_shape_are_settings() -> None:
 
 
 def test_a_level_that_there_is_not_is_refused() -> None:
-    with pytest.raises(UserError, match="level goes from 0 to 3"):
+    with pytest.raises(UserError, match="judge.ladder.level must be at most 3, got 4"):
         begun(judge__ladder__level="4")

@@ -179,7 +179,7 @@ def test_with_a_model_the_journal_is_read(tmp_path: Path, sandboxed: str) -> Non
     [
         ({"propose__drop": "forget"}, "switch, stop, ignore"),
         ({"propose__enough": "2"}, "at least 3"),
-        ({"propose__guard": "-1"}, "propose.guard"),
+        ({"propose__guard": "-1"}, "propose.guard must be at least 0, got -1"),
     ],
 )
 def test_settings_that_cannot_work(settings: dict[str, str], told: str) -> None:

@@ -109,6 +109,6 @@ def test_ancestry() -> None:
 
 
 def test_settings_that_make_no_sense(tmp_path: Path, task: str) -> None:
-    for name, value in (("propose__plans__ancestors", "-1"), ("rollout__tested__rounds", "0")):
-        with pytest.raises(UserError, match="at least"):
+    for name, value, least in (("propose__plans__ancestors", "-1", 0), ("rollout__tested__rounds", "0", 1)):
+        with pytest.raises(UserError, match=f"{name.replace('__', '.')} must be at least {least}, got"):
             run(tmp_path / "runs", task, Model(on), 2, **{name: value})

@@ -180,7 +180,7 @@ def test_workers_change_nothing_but_the_time(tmp_path: Path, task: str) -> None:
         for n in (1, 2)
     )
     assert list(one.values()) == list(two.values())
-    with pytest.raises(UserError, match=r"judge\.workers must be at least 1"):
+    with pytest.raises(UserError, match=r"judge\.workers must be at least 0, got -1"):
         searched(tmp_path / "wrong", task, settings={"judge.workers": "-1"})
 
 

@@ -127,5 +127,5 @@ def test_a_world_without_instances_is_refused_with_a_remedy() -> None:
 
 @pytest.mark.parametrize("setting", ["propose.minibatch", "propose.shared", "rollout.mutate.tries"])
 def test_numbers_below_one_are_refused(setting: str, sandboxed: str) -> None:
-    with pytest.raises(UserError, match="at least 1"):
+    with pytest.raises(UserError, match=f"{setting} must be at least 1, got 0"):
         assemble(RunSpec("gepa", TASK, "none", settings={setting: "0"}))

@@ -127,9 +127,9 @@ def test_without_noise_nothing_but_the_seed_program_is_repeated(tmp_path: Path) 
 
 
 def test_settings_that_make_no_race() -> None:
-    with pytest.raises(UserError, match="at least 1"):
+    with pytest.raises(UserError, match="judge.racing.most must be at least 1"):
         assemble(spec(judge__racing__most=0))
-    with pytest.raises(UserError, match="negative"):
+    with pytest.raises(UserError, match="judge.racing.width must be at least 0"):
         assemble(spec(judge__racing__width=-1.0))
 
 

@@ -135,13 +135,30 @@ def test_prompts_of_ones_own(tmp_path: Path, task: str) -> None:
     ("settings", "told"),
     [
         ({"rollout.prompts": "/no/such/folder"}, "there is no folder"),
-        ({"rollout.attempts": "0"}, "at least 1"),
-        ({"rollout.kinds.diff": "-1"}, "at least 0"),
+        ({"rollout.attempts": "0"}, "rollout.attempts must be at least 1, got 0"),
+        ({"rollout.kinds.diff": "-1"}, "rollout.kinds.diff must be at least 0, got -1"),
         ({"rollout.kinds.diff": "0", "rollout.kinds.rewrite": "0", "rollout.kinds.cross": "0"}, "all 0"),
-        ({"rollout.kinds.patch": "1"}, "rollout.kinds"),
+        ({"rollout.kinds.patch": "1"}, "rollout.kinds has diff, rewrite, cross"),
+        ({"rollout.openings": "0"}, "rollout.openings must be at least 1, got 0"),
+        ({"rollout.openings": "5"}, "rollout.openings goes from 1 to 4, .*; got 5"),
     ],
 )
 def test_settings_that_cannot_work(task: str, settings: dict[str, str], told: str) -> None:
     fixed = {"rollout": "evolvent.search.write:Write"}
     with pytest.raises(UserError, match=told):
         assemble(RunSpec("hill-climbing", task, "simulated", "2 steps", settings={**fixed, **settings}))
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"kinds.patch": "1"}, "rollout.write.kinds has diff"),
+        ({"kinds.diff": "0", "kinds.rewrite": "0", "kinds.cross": "0"}, "rollout.write.kinds are all 0"),
+        ({"openings": "5"}, "rollout.write.openings goes from 1 to 4"),
+        ({"attempts": "0"}, "rollout.write.attempts must be at least 1"),
+    ],
+)
+def test_a_setting_is_named_where_it_stands(task: str, settings: dict[str, str], told: str) -> None:
+    below = {f"rollout.write.{name}": value for name, value in settings.items()}
+    with pytest.raises(UserError, match=told):
+        assemble(RunSpec("hill-climbing", task, "simulated", "2 steps", settings=below))

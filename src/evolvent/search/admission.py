@@ -10,6 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from evolvent.core.errors import unknown
+from evolvent.core.ranges import Count
 from evolvent.search.candidate import Candidate, ranked
 from evolvent.search.grid import map_elites as map_elites  # so that keep.admit=map_elites finds it
 from evolvent.search.normal import similarity
@@ -30,7 +31,7 @@ def complete(candidate: Candidate, members: list[Candidate]) -> list[Candidate]:
     return keep_all(candidate, members) if candidate.evaluation.complete else members
 
 
-def top(candidate: Candidate, members: list[Candidate], *, size: int = 40) -> list[Candidate]:
+def top(candidate: Candidate, members: list[Candidate], *, size: Count = 40) -> list[Candidate]:
     """The best `size`; of equals those who came first. In the order in which they were made."""
     if not candidate.valid:
         return members
@@ -42,7 +43,7 @@ def improved(candidate: Candidate, members: list[Candidate]) -> list[Candidate]:
     return [candidate] if candidate.valid and all(candidate.merit > c.merit for c in members) else members
 
 
-def crowding(candidate: Candidate, members: list[Candidate], *, size: int = 40) -> list[Candidate]:
+def crowding(candidate: Candidate, members: list[Candidate], *, size: Count = 40) -> list[Candidate]:
     """Once there are `size` members, a newcomer takes the place of the most similar one, if it is strictly better.
 
     The archive strategy `crowding` of ShinkaEvolve's code (arXiv 2509.19349), with the cosine of the programs' n-grams

@@ -10,11 +10,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 import numpy as np
 from jaxtyping import Float
+from pydantic import Field
 
+from evolvent.core.ranges import Nonnegative, Share
 from evolvent.search.candidate import Candidate
 
 Chances = Float[np.ndarray, " arms"]
@@ -86,7 +88,7 @@ class Thompson:
     """
 
     arms: Sequence[str] = ()
-    decay: float = 0.95
+    decay: Share = 0.95
     trials: Float[np.ndarray, "arms 2"] = field(init=False)  # successes and failures
 
     def __post_init__(self) -> None:
@@ -134,11 +136,11 @@ class AsymmetricUCB:
     """
 
     arms: Sequence[str] = ()
-    c: float = 1.0
-    epsilon: float = 0.2
-    decay: float = 0.95
-    frugality: float = 0.0
-    cost_bonus: float = 0.1
+    c: Nonnegative = 1.0
+    epsilon: Share = 0.2
+    decay: Annotated[float, Field(gt=0, le=1)] = 0.95
+    frugality: Share = 0.0
+    cost_bonus: Nonnegative = 0.1
     chosen: Chances = field(init=False)
     updated: Chances = field(init=False)
     log_sum: Chances = field(init=False)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from evolvent.core.ranges import Share, Whole
 from evolvent.search.candidate import Candidate, ranked
 from evolvent.search.parents import Pool
 
@@ -21,7 +22,7 @@ def alone(parent: Candidate, pool: Pool, rng: np.random.Generator) -> list[Candi
 
 
 def inspirations(
-    parent: Candidate, pool: Pool, rng: np.random.Generator, *, archive: int = 4, elites: float = 0.3, top: int = 2
+    parent: Candidate, pool: Pool, rng: np.random.Generator, *, archive: Whole = 4, elites: Share = 0.3, top: Whole = 2
 ) -> list[Candidate]:
     """Members without the parent, the best of them last: `archive` inspirations, which are the best one, then the
     `elites` share of the best, then random ones; and the `top` best of the rest (ShinkaEvolve, arXiv 2509.19349).
@@ -38,7 +39,7 @@ def inspirations(
 
 
 def best_and_random(
-    parent: Candidate, pool: Pool, rng: np.random.Generator, *, best: int = 1, others: int = 1
+    parent: Candidate, pool: Pool, rng: np.random.Generator, *, best: Whole = 1, others: Whole = 1
 ) -> list[Candidate]:
     """The `best` members and some drawn ones, without the parent and without repeats."""
     order = ranked(c for c in pool.members if c.uid != parent.uid)

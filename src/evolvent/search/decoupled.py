@@ -12,6 +12,7 @@ import numpy as np
 
 from evolvent.core.errors import UserError
 from evolvent.core.random import identifiers
+from evolvent.core.ranges import Nonnegative, Positive, Share, Whole
 from evolvent.core.records import Request
 from evolvent.core.role import Role
 from evolvent.core.step import Step
@@ -38,10 +39,10 @@ class ExpandOrEvaluate:
     """
 
     parent: ParentRule = thompson_clade
-    alpha: float = 0.6
-    first: int = 5
-    cool_down: float = 0.0
-    budget: float = 800
+    alpha: Share = 0.6
+    first: Whole = 5
+    cool_down: Nonnegative = 0.0
+    budget: Positive = 800
 
     def __call__(self, s: Step) -> Iterator[list[Request]]:
         """One round with one request."""
@@ -77,9 +78,7 @@ class ExpandOrEvaluate:
         return children < self.first or spent(history) ** self.alpha >= children
 
     def setup(self, role: Role) -> None:
-        """A world of instances, and an exponent that makes sense: `UserError` otherwise."""
-        if not 0 <= self.alpha <= 1:
-            raise UserError(f"propose.alpha must be from 0 to 1, got {self.alpha}")
+        """A world of instances: `UserError` otherwise."""
         if not programs_of(role).instances("train"):
             raise UserError(
                 f"this recipe evaluates one instance at a time, and {role.task.name} has none; "

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from evolvent.core.errors import UserError
+from evolvent.core.ranges import Count
 from evolvent.core.records import Group, Request, Trajectory
 from evolvent.core.role import Role
 from evolvent.core.step import Step
@@ -38,15 +38,13 @@ class Diagnose:
 
     diagnose: Diagnosis = weaknesses
     editor: Editor = itself
-    attempts: int = 3
+    attempts: Count = 3
     prompts: str = ""
     inner: Any = Sample
 
     def setup(self, role: Role) -> None:
-        """A world whose programs can change themselves, at least one attempt, prompts that can be read."""
+        """A world whose programs can change themselves, prompts that can be read."""
         refuse_fixed(role)
-        if self.attempts < 1:
-            raise UserError(f"rollout.attempts must be at least 1, got {self.attempts}")
         Prompts(self.prompts).check(["diagnosis", "implement"])
 
     def __call__(self, requests: Sequence[Request], s: Step) -> list[Group]:

@@ -14,6 +14,7 @@ import torch
 
 from evolvent.core.errors import UserError
 from evolvent.core.random import stream
+from evolvent.core.ranges import Count, Positive, Whole
 from evolvent.core.records import Group, Problem, Request, Trajectory
 from evolvent.core.role import Role
 from evolvent.core.step import Step
@@ -35,7 +36,7 @@ LARGEST = 24  # statements of such a program
 class Short(Sample):
     """`Sample`, with room for four edits."""
 
-    max_tokens: int | None = 13
+    max_tokens: Count | None = 13
 
 
 @dataclass
@@ -50,9 +51,9 @@ class Edit:
     rate  learning rate of the warm-up, by AdamW, falling to 0
     """
 
-    warmup: int = 120
-    batch: int = 16
-    rate: float = 3e-3
+    warmup: Whole = 120
+    batch: Count = 16
+    rate: Positive = 3e-3
     inner: Any = Short
 
     def setup(self, role: Role) -> None:
@@ -62,14 +63,6 @@ class Edit:
             self.menu = menu(task.components, task.seed_program)
             if self.warmup:
                 imitate(role, self._examples(role), self.warmup, self.batch, self.rate)
-
-    def check(self, system: object) -> None:
-        """Counts and rates in range."""
-        if self.warmup < 0 or self.batch < 1 or not self.rate > 0:
-            raise UserError(
-                "rollout.edit.warmup must be at least 0, batch at least 1 and rate above 0, got "
-                f"{self.warmup}, {self.batch} and {self.rate}"
-            )
 
     def __call__(self, requests: Sequence[Request], s: Step) -> list[Group]:
         """A group for each request; those without a parent are the seed program, resumed ones go on where they were

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field
 
-from evolvent.core.errors import EngineError, UserError
+from evolvent.core.errors import EngineError
 from evolvent.judge.embed_endpoint import EndpointEmbed
 from evolvent.search.archive import Archive
 from evolvent.search.segments import segments
@@ -23,14 +24,9 @@ class Embedded:
     embed  of texts: `EndpointEmbed`, or on this machine `evolvent.judge.embed:MiniLM` or `:hashed_ngrams`
     """
 
-    threshold: float = 0.95
+    threshold: Annotated[float, Field(gt=0, le=1)] = 0.95
     embed: Any = EndpointEmbed
     known: dict[str, np.ndarray] = field(default_factory=dict, init=False, repr=False)
-
-    def check(self, system: object) -> None:
-        """A threshold that a cosine can reach."""
-        if not 0 < self.threshold <= 1:
-            raise UserError(f"the threshold of embeddings must be above 0 and at most 1, got {self.threshold}")
 
     def __call__(self, program: str, archive: Archive) -> bool:
         """Whether a program is worth an evaluation."""

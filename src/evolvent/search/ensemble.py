@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from evolvent.core.errors import UserError
+from evolvent.core.ranges import Nonnegative
 from evolvent.core.records import Trajectory
 from evolvent.core.role import Role
 from evolvent.engine.choose import open_model
@@ -30,8 +31,8 @@ class Ensemble:
     """
 
     models: tuple[str, ...] = ()
-    shares: tuple[float, ...] = ()
-    prices: tuple[float, ...] = ()
+    shares: tuple[Nonnegative, ...] = ()
+    prices: tuple[Nonnegative, ...] = ()
     choice: Choice | None = None
     roles: dict[str, Role] = field(default_factory=dict, init=False)
     told: int = field(default=0, init=False)  # of the history: what the choice has learned from
@@ -81,9 +82,9 @@ class Ensemble:
 
     def check(self, system: object) -> None:
         """As many shares as models, and two prices for each of the others."""
-        if self.shares and (len(self.shares) != len(self.models) + 1 or min(self.shares) < 0 or not sum(self.shares)):
+        if self.shares and (len(self.shares) != len(self.models) + 1 or not sum(self.shares)):
             raise UserError(
-                f"rollout.write.ensemble.shares: {len(self.models) + 1} models need as many shares, none below 0, the "
+                f"rollout.write.ensemble.shares: {len(self.models) + 1} models need as many shares, not all 0, the "
                 f"run's own first; got {', '.join(map(str, self.shares))}"
             )
         if self.prices and len(self.prices) != 2 * len(self.models):

@@ -6,6 +6,9 @@ rule(history) -> Candidate, or None if nobody is valid
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Annotated
+
+from pydantic import Field
 
 from evolvent.search.candidate import Candidate
 from evolvent.search.parents import own_trials
@@ -24,7 +27,7 @@ def latest(history: Sequence[Candidate]) -> Candidate | None:
     return history[-1] if history else None
 
 
-def surest(history: Sequence[Candidate], *, epsilon: float = 0.05) -> Candidate | None:
+def surest(history: Sequence[Candidate], *, epsilon: Annotated[float, Field(gt=0, lt=1)] = 0.05) -> Candidate | None:
     """argmax of the epsilon-quantile of Beta(1 + S, 1 + F), with the successes and failures of the candidate itself
     (HGM, arXiv 2510.21614), the first of equals.
 

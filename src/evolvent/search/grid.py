@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from evolvent.core.errors import unknown
+from evolvent.core.ranges import Count
 from evolvent.search.candidate import Candidate
 from evolvent.search.magnitude import moderate
 
@@ -25,7 +26,7 @@ def map_elites(
     members: list[Candidate],
     *,
     dimensions: tuple[str | Measure, ...] = ("complexity", "diversity"),
-    bins: int = 10,
+    bins: Count = 10,
 ) -> list[Candidate]:
     """One member a cell; who comes later needs a strictly better value.
 

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from evolvent.core.errors import UserError
 from evolvent.core.random import identifiers
+from evolvent.core.ranges import Count, Share
 from evolvent.core.records import Group, Request
 from evolvent.core.step import Step
 from evolvent.search.archive import archive_of
 from evolvent.search.candidate import Candidate
-from evolvent.search.loop import given, programs_of, written
+from evolvent.search.loop import Children, given, programs_of, written
 from evolvent.search.normal import tree_hash
 from evolvent.search.novelty import forms
 from evolvent.search.nsga2 import tournaments
@@ -36,9 +36,9 @@ class Generations:
     The first step evaluates the seed program alone, which is a member like others; in the released code it is none.
     """
 
-    children: int = 8
-    start: int = 32
-    crossover: float = 0.35
+    children: Children = 8
+    start: Count = 32
+    crossover: Share = 0.35
     metrics: tuple[str, ...] = ACCURATE_AND_SMALL
 
     def __call__(self, s: Step) -> Iterator[list[Request]]:
@@ -64,24 +64,10 @@ class Generations:
             requests.append(Request(problem, 1, uses=tuple(str(c.uid) for c in uids)))
         yield requests
 
-    def check(self, system: object) -> None:
-        """Numbers in range."""
-        if self.children < 1 or self.start < 1:
-            raise UserError(
-                f"propose.children and propose.start must be at least 1, got {self.children} and {self.start}"
-            )
-        share("propose.crossover", self.crossover)
-
 
 def begun(history: Sequence[Candidate]) -> bool:
     """Whether there is anybody but the seed program."""
     return any(c.parents for c in history)
-
-
-def share(name: str, value: float) -> None:
-    """`UserError` for what is no probability."""
-    if not 0 <= value <= 1:
-        raise UserError(f"{name} is a probability, from 0 to 1; got {value}")
 
 
 @dataclass
@@ -114,9 +100,9 @@ class Guide:
     taught with probability 1 - `thought`; the released code has it as here.
     """
 
-    mutation: float = 0.8
-    thought: float = 0.25
-    elites: int = 10
+    mutation: Share = 0.8
+    thought: Share = 0.25
+    elites: Count = 10
     metrics: tuple[str, ...] = ACCURATE_AND_SMALL
 
     def plans(self, requests: Sequence[Request], s: Step) -> list[Plan]:
@@ -139,13 +125,6 @@ class Guide:
                 found.append(plan)
         return found
 
-    def check(self, system: object) -> None:
-        """Numbers in range."""
-        share("the roll-out's `mutation`", self.mutation)
-        share("the roll-out's `thought`", self.thought)
-        if self.elites < 1:
-            raise UserError(f"the roll-out's `elites` must be at least 1, got {self.elites}")
-
 
 @dataclass
 class GuidedRules(Guide):
@@ -157,7 +136,7 @@ class GuidedRules(Guide):
     `taught` (share that an elite has taught).
     """
 
-    tries: int = 5
+    tries: Count = 5
 
     def __call__(self, requests: Sequence[Request], s: Step) -> list[Group]:
         """A group of one for each request for which something was to do; without a parent it is the seed program."""
@@ -207,9 +186,3 @@ class GuidedRules(Guide):
                     notes.append({"operator": changed[1], "segment": int(place)})
                     break
         return text, notes
-
-    def check(self, system: object) -> None:
-        """At least one try."""
-        super().check(system)
-        if self.tries < 1:
-            raise UserError(f"rollout.mutate.tries must be at least 1, got {self.tries}")

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from evolvent.core.errors import UserError
 from evolvent.core.random import identifiers
+from evolvent.core.ranges import Count, Positive, Share, Whole
 from evolvent.core.records import Group, Message, Request
 from evolvent.core.step import Step
 from evolvent.engine.absent import AbsentPolicy
@@ -22,7 +22,7 @@ from evolvent.search.archive import Archive, archive_of
 from evolvent.search.asking import Prompts, ask
 from evolvent.search.candidate import Candidate
 from evolvent.search.changes import Change, change, overlap, shown
-from evolvent.search.loop import given, programs_of, written
+from evolvent.search.loop import Children, given, programs_of, written
 from evolvent.search.normal import tree_hash
 from evolvent.search.novelty import forms
 from evolvent.search.segments import carried, differing, segments
@@ -84,14 +84,14 @@ class Epochs:
     prompts  folder with `ideas/exploit.md` and `ideas/explore.md` of your own
     """
 
-    children: int = 8
-    exploit: float = 0.5
-    rise: float = 0.1
-    every: int = 2
-    most: float = 0.8
-    sampled: int = 10
-    shown: int = 100
-    asks: int = 3
+    children: Children = 8
+    exploit: Share = 0.5
+    rise: Share = 0.1
+    every: Count = 2
+    most: Share = 0.8
+    sampled: Count = 10
+    shown: Whole = 100
+    asks: Count = 3
     prompts: str = ""
 
     def share(self, epoch: int) -> float:
@@ -140,16 +140,7 @@ class Epochs:
         return [*found, *[""] * count][:count]
 
     def check(self, system: object) -> None:
-        """Numbers in range, prompts that can be read."""
-        numbers = {"children": self.children, "every": self.every, "sampled": self.sampled, "asks": self.asks}
-        for name, number in numbers.items():
-            if number < 1:
-                raise UserError(f"propose.{name} must be at least 1, got {number}")
-        if self.shown < 0:
-            raise UserError(f"propose.shown must be at least 0, got {self.shown}")
-        for name, x in (("exploit", self.exploit), ("rise", self.rise), ("most", self.most)):
-            if not 0 <= x <= 1:
-                raise UserError(f"propose.{name} is a share, from 0 to 1; got {x}")
+        """Prompts that can be read."""
         Prompts(self.prompts).check(("ideas/exploit", "ideas/explore"))
 
 
@@ -181,11 +172,11 @@ class IdeaRules:
     the children), `apart` (1 - overlap of exploring children with the nearest idea of the shown ones, mean).
     """
 
-    combine: float = 0.5
-    contest: int = 3
-    shown: int = 100
-    alike: float = 0.3
-    tries: int = 10
+    combine: Share = 0.5
+    contest: Count = 3
+    shown: Whole = 100
+    alike: Positive = 0.3
+    tries: Count = 10
 
     def __call__(self, requests: Sequence[Request], s: Step) -> list[Group]:
         """A group of one for each request; without a parent it is the seed program."""
@@ -255,15 +246,6 @@ class IdeaRules:
             if tree_hash(text) not in seen:
                 break
         return text, operator, parents
-
-    def check(self, system: object) -> None:
-        """Numbers in range."""
-        if not 0 <= self.combine <= 1:
-            raise UserError(f"rollout.mutate.combine is a probability, from 0 to 1; got {self.combine}")
-        if self.tries < 1 or self.contest < 1 or self.shown < 0:
-            raise UserError("rollout.mutate.tries and .contest must be at least 1, .shown at least 0")
-        if not self.alike > 0:
-            raise UserError(f"rollout.mutate.alike must be above 0, got {self.alike}; above 1 switches it off")
 
 
 def joined(seed: str, one: str, other: str) -> str:

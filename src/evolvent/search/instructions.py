@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from evolvent.core.errors import UserError
+from evolvent.core.ranges import Count
 from evolvent.core.records import Message, Request
 from evolvent.core.step import Step
 from evolvent.engine.absent import AbsentPolicy
@@ -35,8 +35,8 @@ class Instructions:
     """
 
     inner: Any
-    every: int = 10
-    size: int = 10
+    every: Count = 10
+    size: Count = 10
     prompts: str = ""
     told: int = field(default=0, init=False)  # of the history: what the counts are of
     asked: int = field(default=0, init=False)  # of the history, when the last one was written
@@ -88,11 +88,7 @@ class Instructions:
                 self.texts.remove(min(self.texts, key=self.score))
 
     def check(self, system: object) -> None:
-        """Positive numbers, and a prompt that can be read."""
-        if self.every < 1 or self.size < 1:
-            raise UserError(
-                f"propose.instructions.every and .size must be at least 1, got {self.every} and {self.size}"
-            )
+        """A prompt that can be read."""
         Prompts(self.prompts).check(("instruct",))
 
     def state_dict(self) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evolvent.core.errors import UserError
+from evolvent.core.ranges import Count, Share
 from evolvent.core.records import Change
 from evolvent.core.step import Step
 from evolvent.search.archive import Archive
@@ -27,7 +28,7 @@ class Move(NamedTuple):
 Migration = Callable[[Sequence[Sequence[Candidate]], np.random.Generator], list[Move]]
 
 
-def ring(islands: Sequence[Sequence[Candidate]], rng: np.random.Generator, *, share: float = 0.1) -> list[Move]:
+def ring(islands: Sequence[Sequence[Candidate]], rng: np.random.Generator, *, share: Share = 0.1) -> list[Move]:
     """The best `share` of each island, at least one, goes to both neighbours as well (OpenEvolve).
 
     Who came by migration does not go on, and counts towards the share; who is there already does not come again. In
@@ -41,7 +42,7 @@ def ring(islands: Sequence[Sequence[Candidate]], rng: np.random.Generator, *, sh
     return [m for m in moves if all(m.candidate.payload != c.payload for c in islands[m.target])]
 
 
-def scatter(islands: Sequence[Sequence[Candidate]], rng: np.random.Generator, *, share: float = 0.1) -> list[Move]:
+def scatter(islands: Sequence[Sequence[Candidate]], rng: np.random.Generator, *, share: Share = 0.1) -> list[Move]:
     """A random `share` of each island, at least one, moves to a random other one; the best stays, and so does the seed
     program (ShinkaEvolve, arXiv 2509.19349).
 
@@ -74,8 +75,8 @@ class Islands:
     """
 
     inner: Archive
-    count: int = 5
-    every: int = 10
+    count: Count = 5
+    every: Count = 10
     migration: Migration = ring
     islands: list[list[Candidate]] = field(default_factory=list, init=False)
     turn: int = field(default=0, init=False)  # steps that islands have had
@@ -119,8 +120,6 @@ class Islands:
         """An archive inside, and at least one island."""
         if not isinstance(self.inner, Archive):
             raise UserError("islands are groups of an archive's members; put evolvent.search.archive:Archive at keep")
-        if self.count < 1 or self.every < 1:
-            raise UserError(f"keep.islands.count and .every must be at least 1, got {self.count} and {self.every}")
 
     def state_dict(self) -> dict[str, Any]:
         """Who is on which island, and whose turn it is; the archive inside has a state of its own."""

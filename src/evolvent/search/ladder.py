@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field
 
 from evolvent.core.errors import UserError
+from evolvent.core.ranges import Nonnegative
 from evolvent.core.records import Group, Trajectory
 from evolvent.core.step import Step
 from evolvent.engine.text import FixedPolicy
@@ -32,7 +34,9 @@ def raw(value: float) -> float:
     return value
 
 
-def power(value: float, *, low: float = 0.0, high: float = 2.635, alpha: float = 3.0, scale: float = 5.0) -> float:
+def power(
+    value: float, *, low: float = 0.0, high: float = 2.635, alpha: Nonnegative = 3.0, scale: float = 5.0
+) -> float:
     """scale ((clip(value, low, high) - low) / (high - low))^alpha (ThetaEvolve, arXiv 2511.23473).
 
     Without settings those of 26 discs in a square. Values are the higher the better here, so bounds of what is to be
@@ -63,17 +67,12 @@ class Ladder:
     """
 
     inner: Any
-    level: int = 2
+    level: Annotated[int, Field(ge=0, le=LEVELS)] = 2
     unusable: float = -0.4
     lazy: float = -0.3
     failed: float = -0.2
     invalid: float = -0.1
     shape: Shape = raw
-
-    def check(self, system: object) -> None:
-        """A level that there is."""
-        if not 0 <= self.level <= LEVELS:
-            raise UserError(f"judge.ladder.level goes from 0 to {LEVELS}, got {self.level}")
 
     def __call__(self, groups: Sequence[Group], s: Step) -> None:
         """Evaluate whoever is new, and reward everybody."""

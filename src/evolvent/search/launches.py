@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field
 
 from evolvent.core.errors import UserError, unknown
 from evolvent.core.random import identifiers
+from evolvent.core.ranges import Count, Nonnegative, Share, Whole
 from evolvent.core.records import Group, Message, Request
 from evolvent.core.role import Role
 from evolvent.core.step import Step
@@ -23,7 +25,7 @@ from evolvent.search.asking import Prompts
 from evolvent.search.blackboard import signed
 from evolvent.search.candidate import Candidate
 from evolvent.search.changes import change, shown
-from evolvent.search.loop import again, programs_of
+from evolvent.search.loop import Children, again, programs_of
 from evolvent.tasks.evaluation import INSTANCE
 
 PROXY = "proxy/"
@@ -52,15 +54,15 @@ class TwoLoops:
     `launched` (how many so far), `true` (value of the launched model).
     """
 
-    children: int = 8
-    build: float = 0.5
-    best: int = 5
-    slots: int = 2
-    delay: int = 2
-    guard: float = 0.02
-    window: int = 12
-    enough: int = 6
-    aligned: float = 0.2
+    children: Children = 8
+    build: Share = 0.5
+    best: Count = 5
+    slots: Whole = 2
+    delay: Whole = 2
+    guard: Nonnegative = 0.02
+    window: Annotated[int, Field(ge=3)] = 12
+    enough: Annotated[int, Field(ge=3)] = 6
+    aligned: Annotated[float, Field(ge=-1, le=1)] = 0.2
     drop: str = "switch"
     launched: list[int] = field(default_factory=lambda: [0], init=False)
     running: list[list[int]] = field(
@@ -189,15 +191,9 @@ class TwoLoops:
         self.place = self.place + 1 if more else -1
 
     def check(self, system: object) -> None:
-        """Numbers in range."""
+        """A known `drop`."""
         if self.drop not in DROPS:
             raise unknown("drop", self.drop, DROPS, f"propose.drop is {', '.join(DROPS)}")
-        least = {"children": 1, "best": 1, "slots": 0, "delay": 0, "window": 3, "enough": 3}
-        for name, number in least.items():
-            if getattr(self, name) < number:
-                raise UserError(f"propose.{name} must be at least {number}, got {getattr(self, name)}")
-        if not 0 <= self.build <= 1 or not self.guard >= 0 or not -1 <= self.aligned <= 1:
-            raise UserError("propose.build goes from 0 to 1, propose.guard from 0, propose.aligned from -1 to 1")
 
     def state_dict(self) -> dict[str, Any]:
         """What is launched and tested, and the proxy."""
@@ -254,7 +250,7 @@ class OnProxy:
 
     inner: Any
     personas: tuple[str, ...] = PERSONAS
-    recent: int = 20
+    recent: Whole = 20
     prompts: str = ""
 
     def __call__(self, requests: Sequence[Request], s: Step) -> list[Group]:
@@ -285,6 +281,6 @@ class OnProxy:
 
     def check(self, system: object) -> None:
         """Somebody to ask, and a prompt that can be read."""
-        if not self.personas or self.recent < 0:
-            raise UserError("rollout.on_proxy.personas must name at least one, and .recent be at least 0")
+        if not self.personas:
+            raise UserError("rollout.on_proxy.personas must name at least one")
         Prompts(self.prompts).check(("journal",))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from evolvent.core.errors import UserError
+from evolvent.core.ranges import Whole
 from evolvent.core.records import Message, Request
 from evolvent.core.step import Step
 from evolvent.engine.absent import AbsentPolicy
@@ -32,7 +32,7 @@ class Plans:
     """
 
     inner: Any
-    ancestors: int = 3
+    ancestors: Whole = 3
     lessons: bool = True
     prompts: str = ""
     told: int = field(default=1, init=False)  # of the history: what lessons were drawn from; the seed program has none
@@ -77,9 +77,7 @@ class Plans:
         ]
 
     def check(self, system: object) -> None:
-        """A number of ancestors, and prompts that can be read."""
-        if self.ancestors < 0:
-            raise UserError(f"propose.plans.ancestors must be at least 0, got {self.ancestors}")
+        """Prompts that can be read."""
         Prompts(self.prompts).check(("plan", "lesson"))
 
     def state_dict(self) -> dict[str, Any]:

@@ -9,12 +9,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
+from pydantic import Field
 
 from evolvent.core.errors import UserError
 from evolvent.core.random import identifiers
+from evolvent.core.ranges import Whole
 from evolvent.core.records import Group, Problem, Request, Trajectory
 from evolvent.core.role import Role
 from evolvent.core.step import Step
@@ -27,6 +29,8 @@ from evolvent.search.variation.blocks import blocks
 from evolvent.tasks.evaluation import INSTANCE, invalid, pooled
 from evolvent.tasks.program import ProgramTask
 
+Children = Annotated[int, Field(ge=1, le=100_000)]  # of one step
+
 
 @dataclass
 class Parents:
@@ -36,7 +40,7 @@ class Parents:
     parent, mean over children; 0 is always the best, 0.5 anybody.
     """
 
-    children: int = 8
+    children: Children = 8
     parent: ParentRule = uniform
     context: ContextRule = alone
 
@@ -57,11 +61,6 @@ class Parents:
             requests.append(Request(problem, 1, uses=tuple(str(c.uid) for c in (parent, *beside))))
         s.log("parent_rank", better)
         yield requests
-
-    def check(self, system: object) -> None:
-        """At least one child."""
-        if self.children < 1:
-            raise UserError(f"propose.children must be at least 1, got {self.children}")
 
 
 def again(candidate: Candidate, problem: Problem, instances: Sequence[str], uid: int) -> Request:
@@ -129,16 +128,14 @@ class Evaluate:
     """
 
     promote: Promote = everybody
-    at_once: int | None = None
-    workers: int = 0
+    at_once: Whole | None = None
+    workers: Whole = 0
     evaluates: ClassVar = True  # programs, not answers
 
     def setup(self, role: Role) -> None:
         """A task of programs, marks in the seed program that nest, and a sandbox that works: `UserError` otherwise."""
         task = programs_of(role)
         blocks(task.seed_program)
-        if self.workers < 0:
-            raise UserError(f"judge.workers must be at least 1, or 0 for what the task says, got {self.workers}")
         task.workers = self.workers or task.workers
         _ = task.sandbox
 

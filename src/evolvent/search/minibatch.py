@@ -10,6 +10,7 @@ import numpy as np
 
 from evolvent.core.errors import UserError
 from evolvent.core.random import identifiers, stream
+from evolvent.core.ranges import Count, Whole
 from evolvent.core.records import Group, Message, Request, Trajectory
 from evolvent.core.role import Role
 from evolvent.core.step import Step
@@ -45,23 +46,21 @@ class Reflective:
     """
 
     parent: ParentRule = instance_pareto
-    minibatch: int = 3
+    minibatch: Count = 3
     perfect: float = 1.0
-    merges: int = 5
-    shared: int = 5
+    merges: Whole = 5
+    shared: Count = 5
     prompts: str = ""
     cursor: int = field(default=0, init=False)  # instances that were handed out
     tried: set[tuple[int, int, int]] = field(default_factory=set, init=False)
 
     def setup(self, role: Role) -> None:
-        """A world of instances, numbers that make sense, a prompt that can be read."""
+        """A world of instances, a prompt that can be read."""
         if not programs_of(role).instances("train"):
             raise UserError(
                 f"this recipe tries programs on a few instances first, and {role.task.name} has none; give --task "
                 "program:repair, program:swe, program:regret or texts with a trainset, or take another recipe"
             )
-        if self.minibatch < 1 or self.shared < 1 or self.merges < 0:
-            raise UserError("propose.minibatch and .shared must be at least 1, and .merges at least 0")
         Prompts(self.prompts).check(["reflect"])
 
     def __call__(self, s: Step) -> Iterator[list[Request]]:
@@ -188,7 +187,7 @@ class OneSegment:
     syntax tree. What was seen before is varied anew, up to `tries` times. Metric: `repeats`, share of programs that are
     not new."""
 
-    tries: int = 5
+    tries: Count = 5
 
     def __call__(self, requests: Sequence[Request], s: Step) -> list[Group]:
         """A group for each request; the seed program without a parent."""
@@ -209,8 +208,3 @@ class OneSegment:
                 group.trajectories.append(written(uid, request, text, operator))
         s.log("repeats", repeats / max(1, sum(r.n for r in requests)))
         return groups
-
-    def check(self, system: object) -> None:
-        """At least one try."""
-        if self.tries < 1:
-            raise UserError(f"rollout.mutate.tries must be at least 1, got {self.tries}")

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from evolvent.core.errors import UserError
 from evolvent.core.random import identifiers
+from evolvent.core.ranges import Count
 from evolvent.core.records import Group, Request
 from evolvent.core.role import Role
 from evolvent.core.step import Step
@@ -42,7 +42,7 @@ class Mutate:
     """
 
     vary: Vary = syntax
-    tries: int = 5
+    tries: Count = 5
     novel: Novelty = anything
     choice: Choice | None = None
     told: int = field(default=0, init=False)  # of the history: what the choice has learned from
@@ -87,11 +87,6 @@ class Mutate:
                 if c.operator in self.choice.arms:
                     self.choice.update(c.operator, reward)
         self.told = len(archive.history)
-
-    def check(self, system: object) -> None:
-        """At least one try."""
-        if self.tries < 1:
-            raise UserError(f"rollout.tries must be at least 1, got {self.tries}")
 
     def state_dict(self) -> dict[str, Any]:
         """How far the choice has learned; what it has learned is a state of its own."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from evolvent.core.ranges import Positive
 from evolvent.search.archive import Archive
 from evolvent.search.normal import similarity, tree_hash
 
@@ -32,7 +33,7 @@ def unseen(program: str, archive: Archive) -> bool:
     return tree_hash(program) not in forms(archive)
 
 
-def dissimilar(program: str, archive: Archive, *, threshold: float = 0.99) -> bool:
+def dissimilar(program: str, archive: Archive, *, threshold: Positive = 0.99) -> bool:
     """max similarity(program, member) < threshold (ShinkaEvolve, arXiv 2509.19349).
 
     Cosines of character n-grams are in the place of embeddings. ShinkaEvolve compares with all programs of the parent's

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float, Int
 
+from evolvent.core.ranges import Count
 from evolvent.search.candidate import Candidate
 from evolvent.search.objectives import ACCURATE_AND_SMALL, dominates, objectives
 
@@ -75,7 +76,7 @@ def tournaments(points: Points, count: int, rng: np.random.Generator) -> list[in
 
 
 def nsga2(
-    candidate: Candidate, members: list[Candidate], *, size: int = 40, metrics: tuple[str, ...] = ACCURATE_AND_SMALL
+    candidate: Candidate, members: list[Candidate], *, size: Count = 40, metrics: tuple[str, ...] = ACCURATE_AND_SMALL
 ) -> list[Candidate]:
     """The first `size` by front, then by crowding distance (NSGA-II); of equals those who came first."""
     if not candidate.valid:

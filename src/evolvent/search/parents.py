@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
+from evolvent.core.ranges import Count, Nonnegative, Positive, Share
 from evolvent.search.candidate import Candidate, ranked
 from evolvent.search.magnitude import moderate
 from evolvent.search.nsga2 import tournaments
@@ -71,7 +72,7 @@ def elite(pool: Pool, rng: np.random.Generator) -> Candidate:
     return max(pool.members, key=lambda c: c.merit)
 
 
-def power_law(pool: Pool, rng: np.random.Generator, *, alpha: float = 1.0) -> Candidate:
+def power_law(pool: Pool, rng: np.random.Generator, *, alpha: Nonnegative = 1.0) -> Candidate:
     """p(rank) ~ rank^-alpha, the best having rank 1 (ShinkaEvolve, arXiv 2509.19349)."""
     order = np.argsort(-pool.values, kind="stable")
     weights = np.empty(len(order))
@@ -79,7 +80,7 @@ def power_law(pool: Pool, rng: np.random.Generator, *, alpha: float = 1.0) -> Ca
     return drawn(pool, weights, rng)
 
 
-def weighted(pool: Pool, rng: np.random.Generator, *, sharpness: float = 10.0) -> Candidate:
+def weighted(pool: Pool, rng: np.random.Generator, *, sharpness: Nonnegative = 10.0) -> Candidate:
     """w = sigmoid(sharpness (value - median) / max(MAD, 1e-6)) / (1 + children) (ShinkaEvolve, arXiv 2509.19349)."""
     values = moderate(pool.values)
     median = np.median(values)
@@ -87,13 +88,13 @@ def weighted(pool: Pool, rng: np.random.Generator, *, sharpness: float = 10.0) -
     return drawn(pool, sigmoid(sharpness * (values - median) / scale) / (1 + pool.children), rng)
 
 
-def boltzmann(pool: Pool, rng: np.random.Generator, *, temperature: float = 1.0) -> Candidate:
+def boltzmann(pool: Pool, rng: np.random.Generator, *, temperature: Positive = 1.0) -> Candidate:
     """p ~ exp((value - best) / temperature)."""
     values = moderate(pool.values)
     return drawn(pool, np.exp((values - values.max()) / temperature), rng)
 
 
-def mixed(pool: Pool, rng: np.random.Generator, *, explore: float = 0.2, exploit: float = 0.7) -> Candidate:
+def mixed(pool: Pool, rng: np.random.Generator, *, explore: Share = 0.2, exploit: Share = 0.7) -> Candidate:
     """Uniform with probability `explore`, uniform among the best tenth with `exploit`, else ~ max(value, 0.001).
 
     OpenEvolve's rule, with the best tenth in the place of its archive.
@@ -123,7 +124,7 @@ def several(
     return held[chosen.uid][0]
 
 
-def tournament(pool: Pool, rng: np.random.Generator, *, size: int = 2) -> Candidate:
+def tournament(pool: Pool, rng: np.random.Generator, *, size: Count = 2) -> Candidate:
     """The best of `size` uniform draws with replacement, the first of equals.
 
     p(rank) = ((n - rank + 1)^size - (n - rank)^size) / n^size  (Goldberg and Deb, 1991).
@@ -138,7 +139,9 @@ def nsga2(pool: Pool, rng: np.random.Generator, *, metrics: tuple[str, ...] = AC
     return pool.members[tournaments(objectives(pool.members, metrics), 1, rng)[0]]
 
 
-def novel_sigmoid(pool: Pool, rng: np.random.Generator, *, sharpness: float = 10.0, middle: float = 0.5) -> Candidate:
+def novel_sigmoid(
+    pool: Pool, rng: np.random.Generator, *, sharpness: Nonnegative = 10.0, middle: float = 0.5
+) -> Candidate:
     """p ~ sigmoid(sharpness (value - middle)) / (1 + children), for values from 0 to 1 (DGM, arXiv 2505.22954).
 
     All children count, also those that are not valid; the published code counts those in its archive only.
@@ -147,7 +150,12 @@ def novel_sigmoid(pool: Pool, rng: np.random.Generator, *, sharpness: float = 10
 
 
 def thompson_clade(
-    pool: Pool, rng: np.random.Generator, *, productive: bool = False, cool_down: float = 0.0, budget: float = 800
+    pool: Pool,
+    rng: np.random.Generator,
+    *,
+    productive: bool = False,
+    cool_down: Nonnegative = 0.0,
+    budget: Positive = 800,
 ) -> Candidate:
     """argmax of theta ~ Beta(tau (1 + S), tau (1 + F)) with the successes and failures of the clade: the member and all
     its descendants by first parents (HGM, arXiv 2510.21614). tau = (B / (B - t))^cool_down after t of B evaluations.

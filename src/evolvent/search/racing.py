@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from evolvent.core.errors import UserError
 from evolvent.core.random import identifiers
+from evolvent.core.ranges import Count, Nonnegative
 from evolvent.core.records import Group, Request, Trajectory
 from evolvent.core.step import Step
 from evolvent.search.archive import archive_of
@@ -37,8 +37,8 @@ class Racing:
     """
 
     inner: Any
-    most: int = 5
-    width: float = 2.0
+    most: Count = 5
+    width: Nonnegative = 2.0
 
     def __call__(self, groups: Sequence[Group], s: Step) -> None:
         """Evaluate all, then the racers again until the race is decided."""
@@ -85,13 +85,6 @@ class Racing:
         self.inner(groups, s)
         found = [(t, g.trajectories[0]) for t, g in zip(rows, groups, strict=True)]
         return [(t, copy.info["evaluation"]) for t, copy in found if copy.error is None]
-
-    def check(self, system: object) -> None:
-        """At least one evaluation, and bounds that are not negative."""
-        if self.most < 1:
-            raise UserError(f"judge.racing.most must be at least 1, got {self.most}")
-        if self.width < 0:
-            raise UserError(f"judge.racing.width must not be negative, got {self.width}")
 
 
 def repeats(evaluation: Evaluation) -> float:

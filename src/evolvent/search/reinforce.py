@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from evolvent.core.errors import UserError
+from evolvent.core.ranges import Count
 from evolvent.core.records import Batch, Change, Group, Request
 from evolvent.core.role import Role
 from evolvent.core.step import Step
@@ -19,19 +19,13 @@ from evolvent.search.loop import Parents
 class Families(Parents):
     """Propose: as `Parents`, with `n` children of each of the `children` parents that a step draws: one group each."""
 
-    n: int = 16
+    n: Count = 16
     TINY: ClassVar = {"children": 4, "n": 16}
 
     def __call__(self, s: Step) -> Iterator[list[Request]]:
         """One round of requests."""
         for requests in super().__call__(s):
             yield [replace(r, n=self.n) if r.uses else r for r in requests]
-
-    def check(self, system: object) -> None:
-        """At least one parent, and one child of it."""
-        super().check(system)
-        if self.n < 1:
-            raise UserError(f"propose.n must be at least 1, got {self.n}")
 
 
 def sampled(groups: list[Group]) -> list[Group]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from evolvent.core.errors import UserError
+from evolvent.core.ranges import Count
 from evolvent.core.records import Message, Request
 from evolvent.core.step import Step
 from evolvent.engine.absent import AbsentPolicy
@@ -31,8 +31,8 @@ class Scratchpad:
     """
 
     inner: Any
-    every: int = 10
-    most: int = 5
+    every: Count = 10
+    most: Count = 5
     prompts: str = ""
     told: int = field(default=0, init=False)  # of the history: what the notes are about
     notes: str = field(default="", init=False)
@@ -75,9 +75,7 @@ class Scratchpad:
             self.recommendations = [item.strip() for item in items if item.strip()][: self.most]
 
     def check(self, system: object) -> None:
-        """Positive numbers, and prompts that can be read."""
-        if self.every < 1 or self.most < 1:
-            raise UserError(f"propose.scratchpad.every and .most must be at least 1, got {self.every} and {self.most}")
+        """Prompts that can be read."""
         Prompts(self.prompts).check(("summary", "notes", "recommend"))
 
     def state_dict(self) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from evolvent.core.errors import UserError
 from evolvent.core.random import identifiers
+from evolvent.core.ranges import Share
 from evolvent.core.records import Group, Request, Trajectory
 from evolvent.core.role import Role
 from evolvent.core.step import Step
@@ -38,9 +39,9 @@ def weaknesses(
     evaluation: Evaluation,
     rng: np.random.Generator,
     *,
-    empty: float = 0.25,
-    stochastic: float = 0.25,
-    exhausted: float = 0.25,
+    empty: Share = 0.25,
+    stochastic: Share = 0.25,
+    exhausted: Share = 0.25,
 ) -> Entry:
     """`empty` if at least a tenth of the patches changes nothing, else `stochastic`, else `exhausted` if some instance
     used up all that it may use, each with its probability; else one failed instance (DGM).

@@ -10,6 +10,7 @@ import math
 import numpy as np
 from jaxtyping import Float, Int
 
+from evolvent.core.ranges import Count
 from evolvent.search.candidate import Candidate
 from evolvent.search.objectives import ACCURATE_AND_SMALL, dominates, objectives
 
@@ -57,7 +58,7 @@ def elites(members: list[Candidate], size: int, metrics: tuple[str, ...] = ACCUR
 
 
 def spea2(
-    candidate: Candidate, members: list[Candidate], *, size: int = 44, metrics: tuple[str, ...] = ACCURATE_AND_SMALL
+    candidate: Candidate, members: list[Candidate], *, size: Count = 44, metrics: tuple[str, ...] = ACCURATE_AND_SMALL
 ) -> list[Candidate]:
     """All valid candidates of a step, and of those before it the `size` that SPEA2 keeps."""
     if members and candidate.step > max(c.step for c in members):

@@ -11,6 +11,7 @@ import numpy as np
 
 from evolvent.core.errors import UserError, unknown
 from evolvent.core.random import identifiers
+from evolvent.core.ranges import Count, Whole
 from evolvent.core.records import Group, Message, Request, Trajectory
 from evolvent.core.step import Step
 from evolvent.engine.absent import AbsentPolicy
@@ -80,13 +81,13 @@ class Specialists:
 
     write: Any = Write
     team: str = "specialists"
-    agents: int = 0
+    agents: Whole = 0
     lineage: bool = True
-    recent: int = 10
-    listed: int = 20
-    reach: int = 12
+    recent: Whole = 10
+    listed: Whole = 20
+    reach: Whole = 12
     followed: bool = True
-    tries: int = 20
+    tries: Count = 20
     prompts: str = ""
     avoided: int = field(default=0, init=False)
 
@@ -235,16 +236,9 @@ class Specialists:
         s.log("avoided", self.avoided)
 
     def check(self, system: object) -> None:
-        """Numbers in range, prompts that can be read."""
+        """A known team, prompts that can be read."""
         if self.team not in TEAMS:
             raise unknown("team", self.team, TEAMS, f"rollout.team is {' or '.join(TEAMS)}")
-        for name, number in (("agents", self.agents), ("recent", self.recent), ("listed", self.listed)):
-            if number < 0:
-                raise UserError(f"rollout.{name} must be at least 0, got {number}")
-        if self.reach < 0 or self.tries < 1:
-            raise UserError(
-                f"rollout.reach must be at least 0 and rollout.tries at least 1, got {self.reach}, {self.tries}"
-            )
         if self.agents and self.team != "generic":
             raise UserError("rollout.agents is a number of generic agents; set rollout.team=generic, or leave it at 0")
         Prompts(self.prompts).check(("specialist", "follow_up"))

@@ -8,6 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
+from evolvent.core.ranges import Count, Positive, Share, Whole
 from evolvent.search.candidate import Candidate
 from evolvent.search.grid import looks_of
 from evolvent.search.magnitude import moderate
@@ -21,11 +22,11 @@ def adaptive_boltzmann(
     pool: Pool,
     rng: np.random.Generator,
     *,
-    base: float = 1.0,
-    explore: float = 0.2,
-    elites: int = 3,
-    others: int = 2,
-    population: int = 100,
+    base: Positive = 1.0,
+    explore: Share = 0.2,
+    elites: Count = 3,
+    others: Whole = 2,
+    population: Count = 100,
     adapts: bool = True,
 ) -> Candidate:
     """With probability `explore` anybody of the population, else one of a few at the temperature T (LoongFlow, arXiv

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from evolvent.core.errors import UserError
+from evolvent.core.ranges import Count
 from evolvent.core.records import Group, Message, Request, Trajectory
 from evolvent.core.step import Step
 
@@ -20,7 +20,7 @@ class Tested:
     """
 
     inner: Any
-    rounds: int = 3
+    rounds: Count = 3
 
     def __call__(self, requests: Sequence[Request], s: Step) -> list[Group]:
         """A group for each request, evaluated."""
@@ -45,11 +45,6 @@ class Tested:
                 mended += not wrong(made.trajectories[0])
         s.log("mended", mended)
         return groups
-
-    def check(self, system: object) -> None:
-        """At least one round."""
-        if self.rounds < 1:
-            raise UserError(f"rollout.tested.rounds must be at least 1, got {self.rounds}")
 
 
 def wrong(t: Trajectory) -> bool:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field
 
 from evolvent.core.errors import UserError
+from evolvent.core.ranges import Count
 from evolvent.core.records import Group, Request, Trajectory
 from evolvent.core.step import Step
 from evolvent.engine.base import Actor, Engine, Sampling, Tree
@@ -49,8 +51,8 @@ class GuidedWrite(Guide):
     roles: tuple[str, ...] = ("plain", "expert", "inventor", "stumbler")
     separate: bool = True
     temperatures: tuple[float, float] = (0.05, 0.4)
-    top_p: float = 0.1
-    attempts: int = 1
+    top_p: Annotated[float, Field(gt=0, le=1)] = 0.1
+    attempts: Count = 1
     prompts: str = ""
     inner: Any = Sample
     asked: int = field(default=0, init=False)
@@ -58,16 +60,11 @@ class GuidedWrite(Guide):
 
     def check(self, system: object) -> None:
         """Settings in range, prompts that can be read."""
-        super().check(system)
         low, high = self.temperatures
         if not 0 <= low <= high < 100:
             raise UserError(
                 f"rollout.write.temperatures must be two numbers from 0, the lower one first; got {low}, {high}"
             )
-        if not 0 < self.top_p <= 1:
-            raise UserError(f"rollout.write.top_p must be in (0, 1], got {self.top_p}; 1 switches it off")
-        if self.attempts < 1:
-            raise UserError(f"rollout.write.attempts must be at least 1, got {self.attempts}")
         if not self.tasks or not self.roles:
             raise UserError('rollout.write.tasks and .roles must name at least one prompt each; a role may be "plain"')
         files = ["mutate", "cross", "thought", "ask_why", *(f"tasks/{task}" for task in self.tasks)]

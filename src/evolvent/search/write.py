@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from evolvent.core.errors import UserError, unknown
+from evolvent.core.ranges import Count, Nonnegative
 from evolvent.core.records import Group, Request, Trajectory
 from evolvent.core.step import Step
 from evolvent.rollout.sample import Sample
@@ -44,29 +45,27 @@ class Write:
     prompts  folder with prompts of your own, by the names of those in `search/prompts`, which fill in what is missing
     """
 
-    kinds: Mapping[str, float] = field(default_factory=lambda: {"diff": 0.6, "rewrite": 0.3, "cross": 0.1})
-    attempts: int = 3
+    kinds: Mapping[str, Nonnegative] = field(default_factory=lambda: {"diff": 0.6, "rewrite": 0.3, "cross": 0.1})
+    attempts: Count = 3
     novel: Novelty = anything
     judge: SecondLook = nobody
-    openings: int = 1
+    openings: Count = 1
     ensemble: Any = Ensemble
     prompts: str = ""
     inner: Any = Sample
 
-    def check(self, system: object) -> None:
+    def check(self, system: Any) -> None:
         """Known kinds, shares that can be drawn from, prompts that can be read."""
-        for kind, share in self.kinds.items():
+        here = next(path for path, part in system.parts.items() if part is self)
+        for kind in self.kinds:
             if kind not in KINDS:
-                raise unknown("kind", kind, KINDS, f"rollout.kinds has {', '.join(KINDS)}")
-            if not share >= 0:
-                raise UserError(f"rollout.kinds.{kind} must be at least 0, got {share}")
+                raise unknown("kind", kind, KINDS, f"{here}.kinds has {', '.join(KINDS)}")
         if not sum(self.kinds.values()) > 0:
-            raise UserError("rollout.kinds are all 0; give at least one of them a share")
-        if self.attempts < 1:
-            raise UserError(f"rollout.attempts must be at least 1, got {self.attempts}")
+            raise UserError(f"{here}.kinds are all 0; give at least one of them a share")
         Prompts(self.prompts).check(list(self.kinds))
-        if not 1 <= self.openings <= len(there := Prompts(self.prompts).lines("openings")):
-            raise UserError(f"rollout.openings goes from 1 to {len(there)}, the lines of openings.txt")
+        there = len(Prompts(self.prompts).lines("openings"))
+        if self.openings > there:
+            raise UserError(f"{here}.openings goes from 1 to {there}, the lines of openings.txt; got {self.openings}")
 
     def __call__(self, requests: Sequence[Request], s: Step) -> list[Group]:
         """A group for each request; those without a parent are the seed program, resumed ones go on where they were
