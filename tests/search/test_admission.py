@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from evolvent.core.errors import UserError
 from evolvent.search.admission import crowding, keep_all, pareto, top
+from evolvent.search.archive import Archive
 from evolvent.search.candidate import Candidate
 from evolvent.search.normal import similarity
 from evolvent.tasks.evaluation import Evaluation, invalid
@@ -110,3 +111,18 @@ def test_a_metric_that_is_not_there() -> None:
     assert pareto(candidates([None])[0], [seed], metrics=("value",)) == [seed]
     with pytest.raises(UserError, match="unknown metric `-second`.*the seed program has seconds, value"):
         pareto(seed, [], metrics=("value", "-second"))
+
+
+def test_a_rule_that_admits_nobody_is_to_blame_and_not_the_seed_program() -> None:
+    archive = Archive(admit=nobody)
+    archive.history = candidates([1.0, None])
+    with pytest.raises(UserError, match="keep.admit=nobody has admitted none of the 2 candidates"):
+        archive.pool()
+    archive.history = candidates([None])
+    with pytest.raises(UserError, match="the seed program is not valid"):
+        archive.pool()
+
+
+def nobody(candidate: Candidate, members: list[Candidate]) -> list[Candidate]:
+    """No members at all."""
+    return []

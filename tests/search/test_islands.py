@@ -168,6 +168,8 @@ def test_a_state_is_gone_back_to() -> None:
 def test_what_cannot_be() -> None:
     with pytest.raises(UserError, match="archive"):
         Islands(object()).check(None)  # type: ignore[arg-type]
+    with pytest.raises(UserError, match="keep has islands twice: two of the recipes .* leave one of them out"):
+        Islands(Islands(Archive())).check(None)  # type: ignore[arg-type]
 
 
 @pytest.mark.slow

@@ -73,6 +73,13 @@ class Archive:
     def pool(self) -> Pool:
         """What parent rules choose from. `UserError` if there is nobody."""
         if not self.members:
+            if any(c.valid for c in self.history):
+                rule = getattr(self.admit, "func", self.admit)
+                raise UserError(
+                    f"keep.admit={getattr(rule, '__name__', type(rule).__name__)} has admitted none of the "
+                    f"{len(self.history)} candidates, the seed program included, so there is nothing to vary; set "
+                    "another rule, or what it admits by"
+                )
             first = self.history[0].evaluation
             raise UserError(
                 f"the seed program is not valid ({first.status}: {why(first)}), so "

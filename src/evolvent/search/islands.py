@@ -117,7 +117,12 @@ class Islands:
         return arrived
 
     def check(self, system: object) -> None:
-        """An archive inside, and at least one island."""
+        """An archive inside, which no other islands are around."""
+        if isinstance(self.inner, Islands):
+            raise UserError(
+                "keep has islands twice: two of the recipes that are composed wrap it in Islands; leave one of them "
+                "out, or put its other parts by --set, and set keep.islands.count, .every and .migration"
+            )
         if not isinstance(self.inner, Archive):
             raise UserError("islands are groups of an archive's members; put evolvent.search.archive:Archive at keep")
 
