@@ -18,10 +18,12 @@ from evolvent.search.asking import Prompts, answers, prompted
 from evolvent.search.candidate import Candidate
 from evolvent.search.ensemble import Ensemble
 from evolvent.search.loop import begin_groups
+from evolvent.search.minibatch import SEGMENT
 from evolvent.search.novelty import Novelty, anything
 from evolvent.search.novelty_judge import SecondLook, nobody
 from evolvent.search.variation.blocks import MARK
 from evolvent.search.variation.edits import EditError, apply, parse_diff, rewrite, within
+from evolvent.search.variation.texts import names_of, with_texts
 
 KINDS = ("diff", "rewrite", "cross")
 UNCHANGED = "the answer changes nothing"
@@ -143,7 +145,13 @@ class Write:
             parent, *others = job.parents
             marked = MARK.search(parent.text) is not None
             text = wording.render(
-                job.kind, parent=parent, others=others, marked=marked, error=job.error, opening=job.opening
+                job.kind,
+                parent=parent,
+                others=others,
+                marked=marked,
+                error=job.error,
+                opening=job.opening,
+                texts=job.texts,
             )
             asks.append(prompted(job.request.problem, text, job.request))
         label = f"write-{s.round}-{attempt}" + f"-{model}" * (role is not s.role)
@@ -176,13 +184,27 @@ class Job:
             if self.kind == "diff":
                 made = apply(before, parse_diff(t.completion))
             else:
-                made = rewrite(t.completion)
-                made = within(before.strip("\n") + "\n", made) if MARK.search(before) else made
+                made = self._rewritten(before, t.completion)
             if made == before:
                 raise EditError(UNCHANGED)
             self.program = made
         except (EditError, UserError) as reason:
             self.error = str(reason)
+
+    @property
+    def texts(self) -> list[str]:
+        """Where the parent is named texts: those that are to be written, which may be the one whose turn it is."""
+        names, place = names_of(self.parents[0].text), self.request.problem.data.get(SEGMENT)
+        return names if place is None else names[place : place + 1]
+
+    def _rewritten(self, before: str, answer: str) -> str:
+        try:
+            made = rewrite(answer)
+            return within(before.strip("\n") + "\n", made) if MARK.search(before) else made
+        except EditError:
+            if not self.texts:
+                raise
+            return with_texts(before, answer, self.texts)
 
     def finished(self) -> Trajectory:
         """The last answer, with its program, or with what was wrong; or with what the job is, to be `resumed`."""
