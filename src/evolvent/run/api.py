@@ -14,11 +14,12 @@ from evolvent.run.session import Progress, Result, Session, begin
 from evolvent.run.spec import RunSpec
 from evolvent.tasks.seed_program import task_of
 
-TEXTS = ("recipe", "task", "model", "budget", "profile", "device", "dtype", "engine")
+TEXTS = ("budget", "profile", "device", "dtype", "engine")
+TEXTS_OR_FILES = ("recipe", "task", "model", "seed_program")
 
 
 def run(
-    recipe: str = "grpo",
+    recipe: str | Path = "grpo",
     task: str | Path = "countdown",
     model: str | Path = "tiny",
     budget: str = "300 steps",
@@ -41,11 +42,12 @@ def run(
     `settings` maps paths to values, as `--set` does: {"learn.lr": 3e-4, "propose.n": 4}. `options` are those of a
     session: target, final, logs, say. Errors are `UserError`. Files and folders may be `Path`s, settings nested tables.
     """
-    check_arguments({**locals(), **options})
+    given = dict(locals())
+    check_arguments(given | given.pop("options"))
     if seed_program:
         task = task_of(str(task), str(seed_program))
     spec = RunSpec(
-        recipe,
+        str(recipe),
         str(task),
         str(model),
         budget,
@@ -69,7 +71,8 @@ def check_arguments(given: Mapping[str, Any]) -> None:
     table = Mapping | None, "map paths to values, as in {'learn.lr': 3e-4}"
     call = Callable | None, "be a function that is called on the way"
     kinds: dict[str, tuple[Any, str]] = {
-        **{name: (str | Path, f"be a text, such as {own[name].default!r}") for name in TEXTS},
+        **{name: (str, f"be a text, such as {own[name].default!r}") for name in TEXTS},
+        **{name: (str | Path, f"be a text, such as {own[name].default or "program.py"!r}") for name in TEXTS_OR_FILES},
         "seed": (int, "be a whole number"),
         "settings": table,
         "take": table,
@@ -82,8 +85,6 @@ def check_arguments(given: Mapping[str, Any]) -> None:
         "final": (bool | None, "be True or False"),
     }
     for name, value in given.items():
-        if name == "options":
-            continue
         if name not in known:
             raise unknown("argument", name, known, "help(evolvent.run) tells all")
         kind, should = kinds.get(name, (object, ""))
