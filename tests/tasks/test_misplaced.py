@@ -45,6 +45,8 @@ def refused(folder: Path, text: str) -> str:
         (BEGUN + f"async {OF_TEXTS}", r"evaluate\(texts\) and no reward, .*: write --task texts:given.py$"),
         (OPENEVOLVE, "programs evolve by it: write --task given.py --seed-program program.py"),
         (OPENEVOLVE.replace("program_path", "program"), "programs evolve by it"),
+        (OF_TEXTS.replace("texts", "prompt_path"), "texts evolve by it"),
+        (BEGUN + OF_TEXTS.replace("texts", "p"), "texts evolve by it: write --task texts:given.py$"),
         (
             f"import asyncio\n\nasync {OPENEVOLVE}",
             r"given.py line 3: evaluate is async, .*def evaluate\(program_path\)",
@@ -53,6 +55,14 @@ def refused(folder: Path, text: str) -> str:
 )
 def test_the_refusal_says_what_to_write(text: str, said: str, tmp_path: Path) -> None:
     assert re.search(said, refused(tmp_path, text)), refused(tmp_path, text)
+
+
+@pytest.mark.parametrize("name", ["p", "path", "x"])
+def test_where_nobody_knows_what_it_evaluates_both_ways_are_named(name: str, tmp_path: Path) -> None:
+    said = refused(tmp_path, OPENEVOLVE.replace("program_path", name))
+    assert f"has evaluate({name})" in said
+    assert "--task given.py --seed-program program.py" in said
+    assert "--task texts:given.py:prompts.toml" in said
 
 
 def test_what_it_says_is_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

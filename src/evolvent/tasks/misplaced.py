@@ -13,7 +13,8 @@ from evolvent.core.errors import UserError
 
 ADAPTER = {"evaluate", "make_reflective_dataset"}  # methods of GEPA's
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
-A_PATH = re.compile(r"program|(^|_)(path|file|filename)$")  # what a function that reads a program asks for
+A_PROGRAM = re.compile(r"program|(^|_)code(_|$)")  # what a function that reads a program asks for
+SOME_TEXTS = re.compile(r"text|prompt|candidate|instruction")  # and one of texts; of other names nobody knows
 PLAIN = "write def evaluate(program_path), which may call asyncio.run on a function that waits"
 
 
@@ -30,15 +31,18 @@ def refuse_evaluator(path: Path, reward: str = "reward") -> None:
     if evaluates is None:
         return
     first = [*evaluates.args.posonlyargs, *evaluates.args.args][:1]
-    if first and not A_PATH.search(first[0].arg):
+    given = first[0].arg if first else ""
+    has = f"{path} has evaluate({given}) and no reward, so"
+    if SOME_TEXTS.search(given) or (given and "seed_candidate" in there):
+        raise UserError(f"{has} texts evolve by it: {texts(path, there)}")
+    program = f"write --task {path} --seed-program program.py, with the program to begin with"
+    if given and not A_PROGRAM.search(given):
         raise UserError(
-            f"{path} has evaluate({first[0].arg}) and no reward, so texts evolve by it: {texts(path, there)}"
+            f"{has} programs or texts evolve by it; if `{given}` is the path of a program: {program}; if texts are "
+            f"what it gets: {texts(path, there)}"
         )
     refuse_async(path)
-    raise UserError(
-        f"{path} has evaluate(program_path) and no reward, so programs evolve by it: write --task {path} "
-        "--seed-program program.py, with the program to begin with"
-    )
+    raise UserError(f"{has} programs evolve by it: {program}")
 
 
 def texts(path: Path, there: set[str]) -> str:
