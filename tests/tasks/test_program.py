@@ -36,8 +36,11 @@ def test_what_is_not_there(spec: str, told: str) -> None:
 @pytest.mark.parametrize(
     ("evaluator", "program", "told"),
     [
-        ("def evaluate(:", "x = 1", "evaluator.py is not Python"),
-        (FINE, "def f(:", "program.py is not Python"),
+        ("def evaluate(:", "x = 1", "evaluator.py line 1 is not Python"),
+        (FINE, "x = 1\ndef f(:", r"program.py line 2 is not Python: invalid syntax \(`def f\(:`\)"),
+        (FINE, "x = 1\0", "program.py .*null bytes"),
+        (FINE, "x = 1\n# EVOLVE-BLOCK-START\ny = 2", "program.py line 2 starts an EVOLVE block that nothing ends"),
+        (FINE, "x = 1\n# EVOLVE-BLOCK-END", "program.py line 2 ends an EVOLVE block, but none is open"),
         ("def score(path): return 1", "x = 1", "has no function evaluate"),
     ],
 )
@@ -47,6 +50,15 @@ def test_files_that_are_of_no_use(tmp_path: Path, evaluator: str, program: str, 
     with pytest.raises(UserError, match=told) as refused:
         load_task(f"program:{tmp_path}/evaluator.py:{tmp_path}/program.py")
     assert "\n" not in str(refused.value)
+
+
+def test_an_evaluation_without_time_says_how_it_gets_more(tmp_path: Path, sandboxed: str) -> None:
+    (tmp_path / "slow.py").write_text(f"import time\nTIMEOUT = 0.5\n{FINE.replace('return', 'time.sleep(9); return')}")
+    (tmp_path / "program.py").write_text("x = 1\n")
+    task = load_task(f"program:{tmp_path}/slow.py:{tmp_path}/program.py")
+    (verdict,) = task.evaluate([task.seed_program])
+    assert verdict.status == "timeout"
+    assert "it had 0.5 s, and a line TIMEOUT = 1 in slow.py gives it more" in verdict.feedback
 
 
 def grid(n: int, side: int) -> list[list[float]]:

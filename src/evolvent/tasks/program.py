@@ -66,7 +66,7 @@ class World:
     components  statements and expressions that operators may build from
     preload   modules that the sandbox has ready
     known     best known values: (value, who, when)
-    remedy    the feedback of a verdict -> what to do about it, if there is something to say
+    remedy    a verdict -> what to do about its feedback, if there is something to say
     """
 
     name: str
@@ -85,7 +85,7 @@ class World:
     check: Callable[[Any, Sequence[str]], Call] | None = None
     improve: Callable[[str, str, str, Sequence[str], int], Call] | None = None
     logs: Callable[[str, Sequence[str]], Call] | None = None
-    remedy: Callable[[str], str] | None = None
+    remedy: Callable[[Evaluation], str] | None = None
 
 
 class ProgramTask:
@@ -158,7 +158,7 @@ class ProgramTask:
 
     def _told(self, verdict: Evaluation) -> Evaluation:
         """The verdict with what the world says of its feedback."""
-        more = self.world.remedy(verdict.feedback) if self.world.remedy else ""
+        more = self.world.remedy(verdict) if self.world.remedy else ""
         return replace(verdict, feedback=f"{verdict.feedback}; {more}") if more else verdict
 
     def _verdict(self, outcome: Outcome, names: Sequence[str]) -> Evaluation:
@@ -201,8 +201,8 @@ def load(rest: str) -> ProgramTask:
             raise UserError(f"there is no file {path}; a program task needs an evaluator and a seed program: {EXAMPLE}")
     code, seed = source(evaluator), source(program)
     for path, text in ((evaluator, code), (program, seed)):
-        if verdict := unreadable(text):
-            raise UserError(f"{path} is not Python: {verdict.feedback}")
+        refuse_unreadable(path, text)
+    refuse_marks(program, seed)
     functions = names_of(code)
     refuse_async(evaluator)
     if "evaluate" not in functions:
@@ -211,6 +211,13 @@ def load(rest: str) -> ProgramTask:
     more = beside(evaluator.parent, [code, seed], program)
     files = {name: text for name, text in more.items() if name != evaluator.name}
     files |= {f"{module}.py": code, f"{ENTRY}.py": ENTER}
+    seconds = time_limit(code)
+
+    def remedy(verdict: Evaluation) -> str:
+        if verdict.status == "timeout":
+            return f"it had {seconds:g} s, and a line TIMEOUT = {2 * seconds:g} in {evaluator.name} gives it more"
+        return left_behind(evaluator.parent, {*files, PROGRAM}, verdict.feedback)
+
     return ProgramTask(
         World(
             f"program:{rest}",
@@ -220,12 +227,35 @@ def load(rest: str) -> ProgramTask:
                 {**files, PROGRAM: text}, ENTRY, "call", (module, "_".join(["evaluate", *names]), PROGRAM)
             ),
             lambda value, names: read_result(value),
-            remedy=lambda feedback: left_behind(evaluator.parent, {*files, PROGRAM}, feedback),
+            remedy=remedy,
             stages=tuple((name,) for name in STAGES if f"evaluate_{name}" in functions),
-            limits=Limits(seconds=time_limit(code)),
+            limits=Limits(seconds=seconds),
             preload=preloaded("\n".join([seed, *(text for name, text in files.items() if name.endswith(".py"))])),
         )
     )
+
+
+def refuse_unreadable(path: Path, text: str) -> None:
+    """`UserError` with file and line for a text that is no Python program."""
+    try:
+        ast.parse(text)
+    except SyntaxError as reason:
+        line = (reason.text or "").strip()
+        raise UserError(
+            f"{path} line {reason.lineno} is not Python: {reason.msg}" + (f" (`{line[:80]}`)" if line else "")
+        ) from None
+    except (ValueError, RecursionError, MemoryError) as reason:
+        raise UserError(f"{path} is not Python: {type(reason).__name__}: {reason}") from None
+
+
+def refuse_marks(path: Path, text: str) -> None:
+    """`UserError` with file and line for a seed program whose EVOLVE-BLOCK marks do not nest."""
+    from evolvent.search.variation.blocks import blocks  # here: searches import tasks
+
+    try:
+        blocks(text)
+    except UserError as reason:
+        raise UserError(f"{path} {reason}") from None
 
 
 def names_of(code: str) -> set[str]:

@@ -117,7 +117,8 @@ class UserTask(RowTask):
             except (TimedOut, Crashed) as reason:
                 alone = len(chosen) > 1
                 if not alone:
-                    results[chosen[0]] = self._failed(attempts[chosen[0]], f"failed: {reason}")
+                    more = f"; {self.file.longer}" if isinstance(reason, TimedOut) else ""
+                    results[chosen[0]] = self._failed(attempts[chosen[0]], f"failed: {reason}{more}")
                     failures += 1
             except VerifierError as reason:  # the process cannot be brought back to where it was
                 results |= dict.fromkeys(chosen, reason)

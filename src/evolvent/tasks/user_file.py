@@ -39,7 +39,8 @@ class UserFile:
         try:
             self.worker.start()
         except ProcessError as reason:
-            raise UserError(self.explain(reason, "does not import", "mend it, or install what it needs")) from None
+            remedy = "mend it, or install what it needs"
+            raise UserError(self.explain(reason, "does not import", remedy, limited=False)) from None
         self.worker.timeout = self.constant("TIMEOUT", CALL_TIME, (int, float))
 
     def _load(self, worker: Worker) -> None:
@@ -65,14 +66,19 @@ class UserFile:
             raise UserError(f"{self.name}: {name} is {value!r}; it should be {wanted}")
         return value
 
+    @property
+    def longer(self) -> str:
+        """How a call gets more time."""
+        return f"a line TIMEOUT = {2 * self.worker.timeout:g} (seconds) in {self.name} gives it more"
+
     def need(self, function: str, example: str) -> None:
         """`UserError` if the file lacks a function."""
         if not self.has(function):
             close = nearest(function, self.about["functions"])
             raise UserError(f"{self.name} has no function `{function}`{close}; add one, as in `{example}`")
 
-    def explain(self, reason: ProcessError, what: str, remedy: str) -> str:
-        """A failure as a sentence: the file, `what` happened, where, and what to do."""
+    def explain(self, reason: ProcessError, what: str, remedy: str, limited: bool = True) -> str:
+        """A failure as a sentence: the file, `what` happened, where, and what to do. `limited`: by TIMEOUT."""
         if isinstance(reason, Raised) and reason.kind in ("Refused", "Asked"):  # the program's own words
             return f"{self.name} {what}: {reason.reason}"
         if isinstance(reason, Raised):
@@ -85,7 +91,8 @@ class UserFile:
             return f"{self.name} {what}: {place}{raised}{text}; {remedy}"
         said = f", and had printed {reason.output.splitlines()[-1][-120:]!r}" if reason.output else ""
         if isinstance(reason, TimedOut):
-            return f"{self.name} {what}: {reason}{said}; make it faster, or see whether it waits for something"
+            more = f"; {self.longer}" if limited else ""
+            return f"{self.name} {what}: {reason}{said}; make it faster, or see whether it waits for something{more}"
         return f"{self.name} {what}: {reason}{said}; it must not end the process (os._exit, a crash in a library)"
 
     def rows(self) -> list[Row]:
@@ -97,7 +104,7 @@ class UserFile:
                 *chunks, _ = self.worker.stream("rows", {"split": split}, self.import_time)
             except ProcessError as reason:
                 remedy = "it should give a list of rows, dicts or strings"
-                raise UserError(self.explain(reason, "fails in problems()", remedy)) from None
+                raise UserError(self.explain(reason, "fails in problems()", remedy, limited=False)) from None
             rows = [row for chunk in chunks for row in chunk]
             where = f' of problems("{split}")' if split else ""
             extra = {"split": split} if split else {}

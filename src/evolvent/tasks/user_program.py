@@ -287,7 +287,9 @@ async def _gathered(call: Call, planned: list[Any]) -> list[Any]:
         try:
             return await asyncio.wait_for(called(plan, item), State.timeout)
         except TimeoutError:
-            return {"error": f"TimeoutError: no answer after {State.timeout:g} s"}
+            return {
+                "error": f"TimeoutError: no answer after {State.timeout:g} s; TIMEOUT = ... in the file allows more"
+            }
 
     return await asyncio.gather(*[one(plan, item) for plan, item in planned])
 

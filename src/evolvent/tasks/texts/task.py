@@ -22,7 +22,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from evolvent.core.errors import UserError, VerifierError
-from evolvent.guard.process import PASS, SECRET, ProcessError, Raised, TimedOut, clean_environment
+from evolvent.guard.process import PASS, SECRET, ProcessError, Raised, clean_environment
 from evolvent.guard.sandbox import Call
 from evolvent.tasks.base import Split, key_of
 from evolvent.tasks.beside import source
@@ -150,8 +150,7 @@ class TextsTask(ProgramTask):
                 if isinstance(reason, Raised) or not left:
                     remedy = "see whether what it needs is there (a model, a key)"
                     said = file.explain(reason, "could not evaluate", remedy)
-                    slow = "; TIMEOUT = ... in the file allows more" if isinstance(reason, TimedOut) else ""
-                    raise VerifierError(said + slow + withheld(said)) from None
+                    raise VerifierError(said + withheld(said)) from None
         raise AssertionError
 
 
