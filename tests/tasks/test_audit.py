@@ -325,3 +325,36 @@ def test_without_gold_the_values_of_a_problem_are_tried(tmp_path: Path) -> None:
     assert "returned 2.5, which is not between 0 and 1" in report.first_failure()
     (tmp_path / "right.py").write_text(rows + reward.replace("2.5", "1.0"))
     assert not audit(load_task(str(tmp_path / "right.py")), problems=8).failed
+
+
+ROWS = """
+def problems():
+    return [{"prompt": f"{i} ", "answer": str(i)} for i in range(60)]
+
+def reward(completion, answer):
+    return float(completion.strip() == str(int(answer)))
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "severity", "found"),
+    [
+        ("def rewrite(answer, seed): return {'prompt': f'x{seed} ', 'answer': str(seed)}", "ok", "16 of 16"),
+        ("def rewrite(answer): return 1 / 0", "fail", "16 of 16 rewrites fail"),
+        ("def rewrite(answer): return {'prompt': 'x' + answer}", "fail", "16 of 16 rewrites fail"),
+        ("def rewrite(answer): return {'prompt': 'x' + answer, 'answer': 'none'}", "fail", "16 of 16 rewrites fail"),
+        (
+            "def rewrite(answer, deeper): return {'prompt': 'x' + answer, 'answer': answer if deeper else ''}",
+            "warn",
+            "8 of 16 rewrites fail",
+        ),
+        ("def rewrite(answer): return None", "warn", "none of 16 rewrites gives a new problem"),
+    ],
+)
+def test_rewritten_problems_have_to_be_problems(code: str, severity: str, found: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(ROWS + code + "\n")
+    task = load_task(str(tmp_path / "mine.py"))
+    (check,) = [c for c in audit(task).checks if c.name == "rewrite"]
+    assert (check.severity, found in check.finding) == (severity, True), check
+    task.close()

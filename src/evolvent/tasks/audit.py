@@ -21,12 +21,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from evolvent.core.errors import UserError, VerifierError
+from evolvent.core.errors import EngineError, UserError, VerifierError
 from evolvent.core.random import stream
 from evolvent.core.records import Problem
 from evolvent.tasks.base import SPLITS, Attempt, Score, Split, Task, distinct, score_all
 from evolvent.tasks.evaluation import judges_answers
-from evolvent.tasks.probe import FULL, LONG, Sheet, answers, combined, find_golds, turns_of, wrong_answers
+from evolvent.tasks.probe import FULL, LONG, Sheet, answers, combined, find_golds, play, turns_of, wrong_answers
 
 Severity = Literal["ok", "warn", "fail", "skipped"]
 PROBLEMS = 32
@@ -34,6 +34,7 @@ LOOKED_AT = 100  # problems of each split whose keys and prompts are compared
 SLOW_DRAW = 0.02  # seconds for a problem, above which no more of them are drawn than are tried
 SLOW_VERDICT = 0.02  # seconds for a verdict, above which only `FEW` problems are tried
 FEW = 4
+REWRITTEN = 8  # problems that are rewritten, once in depth and once in breadth
 TOO_SLOW = 1.0  # seconds for one verdict that are worth a warning
 MOST_SHOWN = 60
 OPEN = "not made: the task is open-ended, a good answer is good for every problem"
@@ -110,6 +111,8 @@ def audit(task: Task, problems: int = PROBLEMS, seed: int = 0) -> Report:
     report.checks += [_undeserved(sheet, kind, what, share) for kind, what, share in UNDESERVED]
     report.checks += [_fixed_answer(sheet), _long(sheet), _values(sheet), _errors(sheet)]
     report.checks += [_same_again(sheet), _constant(sheet)]
+    if hasattr(task, "rewrite"):
+        report.checks.append(_rewrites(task, sample, seed))
     report.seconds = time.perf_counter() - begun
     return report
 
@@ -311,6 +314,31 @@ def _constant(sheet: Sheet) -> Check:
     severity: Severity = "fail" if len(flat) == len(seen) else "warn"
     remedy = "a reward that never changes teaches nothing: look at what it compares"
     return Check("constant", severity, found, _show(Attempt(sheet.problems[flat[0]], "")), remedy)
+
+
+def _rewrites(task: Any, sample: Sequence[Problem], seed: int) -> Check:
+    """Whether the task's own `rewrite` makes problems of its problems, deeper and not, that the verifier can judge."""
+    rng, failed, made, tried = stream(seed, "audit", "rewrite"), list[str](), 0, 0
+    for problem in sample[:REWRITTEN]:
+        for deeper in (False, True):
+            tried += 1
+            try:
+                child = task.rewrite(problem, deeper, rng)
+                if child is None:
+                    continue
+                (score,) = score_all(task, [play(task, child, ["zzz"])])
+                if isinstance(score, VerifierError):
+                    raise score
+                made += 1
+            except (VerifierError, EngineError) as reason:
+                failed.append(str(reason))
+    if failed:
+        found = f"{len(failed)} of {tried} rewrites fail"
+        severity: Severity = "fail" if len(failed) == tried else "warn"
+        return Check("rewrite", severity, found, failed[0], "give a whole row that the reward can judge, or None")
+    if not made:
+        return Check("rewrite", "warn", f"none of {tried} rewrites gives a new problem", "", "change what the row asks")
+    return Check("rewrite", "ok", f"{made} of {tried} rewrites give new problems, which can be judged")
 
 
 def _splits(task: Task, drawn: dict[Split, list[Problem]], seed: int) -> Check:
