@@ -68,3 +68,12 @@ def test_small_things() -> None:
     assert duration(7384) == "2:03:04"
     assert sparkline([]) == ""
     assert len(sparkline(list(range(1000)))) <= 40
+
+
+def test_what_rounds_to_zero_has_no_sign() -> None:
+    display = Display("hill-climbing", "10 evaluations", quiet=True)
+    p = told(display, 1, {"verifier_calls": 1}, best=-0.0)
+    assert "best 0 after" in display.line(p)
+    assert "-0" not in shown(display, p)
+    display = Display("grpo", "10 steps", quiet=True)
+    assert "score 0.000" in display.line(told(display, 1, {}, score=-1e-9))

@@ -102,12 +102,12 @@ class Display:
 
     def line(self, p: Progress) -> str:
         """One plain line."""
-        gate = f" gate {self.gate[-1]:.3f}" if self.gate else ""
-        score = f" score {mean(self.scores[-10:]):.3f}" if self.scores else ""
+        gate = f" gate {self.gate[-1]:z.3f}" if self.gate else ""
+        score = f" score {mean(self.scores[-10:]):z.3f}" if self.scores else ""
         if "members" in p.metrics:  # a search
             score = " nothing valid yet"
         if self.best:
-            score = f" best {self.best[-1]:.6g} after {counted(p.spent['verifier_calls'], 'evaluation')}"
+            score = f" best {self.best[-1]:z.6g} after {counted(p.spent['verifier_calls'], 'evaluation')}"
         errors = f" errors {p.metrics['errors']:.0f}" if p.metrics.get("errors") else ""
         return (
             f"step {p.t} ({p.share:.0%} of {self.budget}){score}{gate}{errors} {self.rate()}"
@@ -119,10 +119,10 @@ class Display:
         table = Table.grid(padding=(0, 2))
         table.add_row(Text(self.title, "bold"), f"step {p.t}, {p.share:.0%} of {self.budget}")
         if self.best:
-            table.add_row("best value", f"{self.best[-1]:.6g}  {sparkline(self.best)}")
+            table.add_row("best value", f"{self.best[-1]:z.6g}  {sparkline(self.best)}")
             table.add_row("evaluations", f"{p.spent['verifier_calls']:,.0f}{members(p.metrics)}")
         else:
-            table.add_row("score", f"{mean(self.scores[-10:]):.3f}  {sparkline(self.scores)}" if self.scores else "")
+            table.add_row("score", f"{mean(self.scores[-10:]):z.3f}  {sparkline(self.scores)}" if self.scores else "")
         if self.gate:
             table.add_row("gate accuracy", f"{self.gate[-1]:.3f}  {sparkline(self.gate)}")
         flat = p.metrics.get("flat_groups")

@@ -107,7 +107,7 @@ def troubled_seed(assembled: Assembled) -> str:
     told = redact(told)
     told = told if len(told) <= LONG else f"{told[: LONG - 3]}..."
     return (
-        f"the seed program has the value {first.value:.10g}, and its evaluation says `{told}`; if that is no part "
+        f"the seed program has the value {first.value:z.10g}, and its evaluation says `{told}`; if that is no part "
         "of the task, stop, and mend the program or its evaluator"
     )
 
