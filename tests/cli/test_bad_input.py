@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -215,3 +216,51 @@ def test_a_verifier_that_any_answer_satisfies(
 def test_other_commands(args: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert args[0] in COMMANDS or args[0] == "rnu"
     assert_matches(said, refused(args, capsys))
+
+
+PART = """from evolvent.core.recipe import put, recipe
+from evolvent.recipes.policy_gradient.grpo import grpo
+
+
+def rows(advantages):
+    return halved(advantages)
+
+
+def halved(advantages):
+    return 1 / 0
+
+
+failing_part = recipe("failing-part", grpo, put("credit.rows", rows), title="Mine")
+"""
+
+
+def test_an_error_in_a_part_of_the_users_own(model: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "part.py").write_text(PART)
+    with pytest.raises(SystemExit) as end:
+        main(
+            [
+                "run",
+                "part.py:failing-part",
+                "--task",
+                "arith:1x1",
+                "--model",
+                str(model),
+                "--no-final",
+                "--quiet",
+                "-b",
+                "2 steps",
+            ]
+        )
+    said = capsys.readouterr().err
+    assert end.value.code == 1
+    assert f"an error in {here / 'part.py'}, line 10" in said
+    assert "in rows" in said
+    assert "ZeroDivisionError: division by zero" in said
+    assert re.search(r"once that is mended: evolvent resume failing-part-arith\S*$", said.strip())
+    assert "evolvent/core" not in said
+
+
+def test_an_error_of_the_package_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evolvent.cli.options.Path", None)
+    with pytest.raises(TypeError):
+        main(["runs"])

@@ -6,10 +6,13 @@ import errno
 import importlib
 import os
 import sys
+import sysconfig
+import traceback
 from typing import Any
 
 import click
 
+import evolvent
 from evolvent import __version__
 from evolvent.core import places
 from evolvent.core.errors import UserError, nearest
@@ -62,6 +65,7 @@ COMMANDS = {
 COMPLETE = "_EVOLVENT_COMPLETE"  # the environment variable by which a shell asks for what can be completed
 FULL = (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT)  # what the system says where nothing can be written
 ODD_PLACE = (errno.ENOENT, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ENOTEMPTY, errno.EEXIST)
+MOST_FRAMES = 3  # of a user's own file, of an error that it raised
 
 
 class Commands(click.Group):
@@ -126,7 +130,27 @@ def main(args: list[str] | None = None) -> None:
         if reason.errno in ODD_PLACE and reason.filename:
             fail(f"cannot use {reason.filename}: {reason.strerror}; name another place")
         raise
+    except Exception as reason:
+        if not (said := mishap(reason)):
+            raise
+        click.echo(redact(said), err=True)
+        sys.exit(1)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def mishap(reason: Exception) -> str:
+    """What a user's own file raised, with its lines and what to do next; empty for what the package itself raised."""
+    package = os.path.dirname(evolvent.__file__)
+    others = tuple(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+    frames = traceback.extract_tb(reason.__traceback__)
+    ours = [f.filename.startswith(package + os.sep) for f in frames]
+    known = [i for i, f in enumerate(frames) if ours[i] or not f.filename.startswith((*others, "<"))]
+    if not known or ours[known[-1]]:
+        return ""
+    first = max((i for i in known if ours[i]), default=-1) + 1
+    own = [frames[i] for i in known if i >= first][-MOST_FRAMES:]
+    lines = "".join(traceback.format_list(own)) + "".join(traceback.format_exception_only(reason))
+    return f"evolvent: an error in {own[-1].filename}, line {own[-1].lineno}\n{lines.rstrip()}"
 
 
 def fail(text: str) -> None:

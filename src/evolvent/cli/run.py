@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -171,8 +172,23 @@ def start(spec: Any, options: dict[str, Any]) -> int:
     store = open_store(options["store_"])
     with Display(f"{spec.recipe} on {spec.task}, {spec.model}", spec.budget, options["quiet"]) as display:
         watch = watching(display, assembled)
-        result = Session(store, spec, options["name"] or "", watch=watch, say=display.say, **how).start(assembled)
+        session = Session(store, spec, options["name"] or "", watch=watch, say=display.say, **how)
+        with telling_how_to_go_on(lambda: session.name, options):
+            result = session.start(assembled)
     return finish(result, store, options)
+
+
+@contextmanager
+def telling_how_to_go_on(name: Callable[[], str], options: dict[str, Any]) -> Iterator[None]:
+    """A note for what ends a run and is no `UserError`, which says itself what to do."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as reason:
+        if name():
+            reason.add_note(f"once that is mended: evolvent resume {name()}{where(options['store_'])}")
+        raise
 
 
 def watching(display: Any, assembled: Any) -> Callable[[Any], None]:
@@ -276,5 +292,6 @@ def resume(name: str, budget: str | None, **options: Any) -> int:
     title = f"{view.spec['recipe']} on {view.spec['task']}, {view.spec['model']} (resumed)"
     with Display(title, budget or view.spec["budget"], options["quiet"]) as display:
         session = {k: v for k, v in _session_options(options).items() if k != "command"}
-        result = carry_on(store, view.name, budget=budget, watch=display, say=display.say, **session)
+        with telling_how_to_go_on(lambda: view.name, options):
+            result = carry_on(store, view.name, budget=budget, watch=display, say=display.say, **session)
     return finish(result, store, options)
