@@ -200,6 +200,12 @@ def test_an_evaluation_that_failed_decides_nothing_and_is_told(
     said = capsys.readouterr().out
     assert "not measured inconclusive" in said
     assert "40 answers of ours could not be judged" in said
+    print_claims(
+        {**data, "id": "[bold]mine[/]", "claims": [{**found, "text": "arms such as grpo[learn.lr=1] and a[/]"}]}
+    )
+    said = capsys.readouterr().out
+    assert "[bold]mine[/]  world" in said  # brackets are no markup
+    assert "grpo[learn.lr=1] and a[/]" in said
 
 
 def test_every_component_counts(study: Callable[..., Study], plain: Claim) -> None:

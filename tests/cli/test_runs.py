@@ -11,6 +11,7 @@ from tests.cli.finished import copy_of_runs, store_with_runs
 from tests.run.lives import view_of
 
 from evolvent.cli.main import main
+from evolvent.cli.runs import console, table
 
 
 def call(capsys: pytest.CaptureFixture[str], *args: object, code: int = 0) -> str:
@@ -173,3 +174,12 @@ def test_comparing_a_run_with_itself(capsys: pytest.CaptureFixture[str]) -> None
     where = "--store", store_with_runs()
     assert "at least two different runs" in call(capsys, "compare", "run", "run", *where, code=2)
     assert "at least two different runs" in call(capsys, "compare", "run", *where, code=2)
+
+
+def test_brackets_are_no_markup(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = table("[red]name[/red]")
+    rows.add_row("a[/]")
+    console().print(rows)
+    console().print("grpo[bold]")
+    said = capsys.readouterr().out
+    assert all(text in said for text in ("[red]name[/red]", "a[/]", "grpo[bold]"))

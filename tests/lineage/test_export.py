@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import tomllib
 from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import example, given
+from hypothesis import strategies as st
 from tests.cli.test_runs import call
 
 from evolvent.core.errors import UserError
 from evolvent.lineage.descent import best_of, text_of
-from evolvent.lineage.export import export_model_of_program, task_of_models
+from evolvent.lineage.export import export_model_of_program, plain_texts, task_of_models
 from evolvent.models.load import load_policy
 from evolvent.run.session import begin
 from evolvent.run.spec import RunSpec
@@ -43,3 +47,16 @@ def test_the_model_of_a_search_over_adapters(
         export_model_of_program(view, task, tmp_path / "model", adapter=False)
     call(capsys, "export", "run", tmp_path / "best.py", *where)
     assert (tmp_path / "best.py").read_text() == text_of(best_of(view))
+
+
+@given(st.dictionaries(st.text(min_size=1), st.text(), min_size=1))
+@example({"a": 'say """so"""\n\\n\\', "b\n": "\ttab\r\n\x7f", "c": ""})
+def test_texts_are_read_from_a_file_as_they_were(texts: dict[str, str]) -> None:
+    assert tomllib.loads(plain_texts(texts, Path("texts.toml"))) == texts
+    assert json.loads(plain_texts(texts, Path("texts.json"))) == texts
+
+
+def test_texts_in_a_file_of_another_kind() -> None:
+    assert plain_texts({"a": "one\n"}, Path("a.md")) == "one\n"
+    with pytest.raises(UserError, match=r"2 text\(s\) cannot be written to a.md; take .toml, .json, .py"):
+        plain_texts({"a": "", "b": ""}, Path("a.md"))

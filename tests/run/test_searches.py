@@ -14,7 +14,7 @@ from tests.toys import random_policy
 import evolvent as ev
 from evolvent.cli.main import main
 from evolvent.core.errors import UserError
-from evolvent.lineage.runs import run_names
+from evolvent.lineage.runs import read_run, run_names
 from evolvent.lineage.store import Store
 from evolvent.models.checkpoint import write_policy
 from evolvent.run.assemble import assemble
@@ -56,6 +56,31 @@ def test_a_search_whose_seed_program_fails_leaves_nothing_behind(task: str, tmp_
     assert [p.name for p in store.root.iterdir() if p.is_dir() and p.name != "objects"] == []
     (tmp_path / "e.py").write_text(EVALUATOR)
     assert begin(searching(task, "10 evaluations"), store, logs=()).name.endswith("-1")
+
+
+def test_so_do_texts_whose_evaluation_is_lost(tmp_path: Path) -> None:
+    (tmp_path / "t.py").write_text(
+        "import time\nTIMEOUT = 0.2\nseed_candidate = {'prompt': 'Add.'}\ndef evaluate(texts): time.sleep(5)\n"
+    )
+    store = Store(tmp_path / "runs")
+    spec = RunSpec("random-search", f"texts:{tmp_path}/t.py", "simulated:skill=0.5", "4 evaluations")
+    with pytest.raises(UserError, match=r"a line TIMEOUT = 0.4 \(seconds\) in .*t.py gives it more"):
+        begin(spec, store, logs=())
+    assert run_names(store) == []
+
+
+def test_a_search_may_go_on_with_other_workers(task: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = Store(tmp_path / "runs")
+    begin(searching(task, "9 evaluations"), store, "one", logs=(), final=False)
+    how = "--budget", "17 evaluations", "--store", store.root, "--no-report"
+    call(capsys, "resume", "one", "--workers", "2", *how)
+    begin(searching(task, "17 evaluations"), store, "whole", logs=(), final=False)
+    assert texts_of(store, "one") == texts_of(store, "whole")
+
+
+def texts_of(store: Store, name: str) -> list[str]:
+    """The programs of a run, in order."""
+    return [c["payload"]["program"] for c in read_run(store, name).candidates.values()]
 
 
 def test_no_progress_is_claimed_for_a_seed_program_that_fails(

@@ -20,6 +20,7 @@ from evolvent.cli.options import (
     settings_option,
     store_option,
 )
+from evolvent.cli.runs import console as wide
 from evolvent.core.errors import UserError, unknown
 from evolvent.lineage.figures import NOTHING, percent, share
 from evolvent.tasks.seed_program import task_of
@@ -69,8 +70,6 @@ def compare(
 
     The first arm is the one that the others are compared with. Runs of unequal budgets are not ranked.
     """
-    from rich.console import Console
-
     from evolvent.bench.compare import compare as run_comparison
     from evolvent.bench.compare import parse_arm, plot
     from evolvent.core.recipe import parse_composition
@@ -79,7 +78,7 @@ def compare(
     from evolvent.tasks.evaluation import judges_answers
     from evolvent.tasks.registry import load_task
 
-    console = Console(stderr=True, highlight=False, markup=False)  # arms have brackets
+    console = wide(stderr=True)
     if Path(picture).suffix not in PICTURES or not Path(picture).parent.is_dir():
         raise UserError(
             f"cannot draw {picture}; name a file in a folder that is there, ending in {', '.join(PICTURES)}"
@@ -157,7 +156,6 @@ def finished_runs(names: tuple[str, ...], store_: str, as_json: bool) -> None:
 
 def print_comparison(result: Any) -> None:
     """The table of a comparison."""
-    from rich.console import Console
     from rich.table import Table
 
     table = Table(
@@ -179,7 +177,7 @@ def print_comparison(result: Any) -> None:
             f"{spent['sampled']:,.0f}",
             f"{spent['seconds']:.0f}",
         )
-    console = Console(highlight=False, markup=False)
+    console = wide()
     console.print(table)
     for row in rows:
         if row["errors"] or row["failed"]:
@@ -190,7 +188,6 @@ def print_comparison(result: Any) -> None:
 
 def print_runs(rows: list[dict[str, Any]]) -> None:
     """The table of finished runs."""
-    from rich.console import Console
     from rich.table import Table
 
     table = Table(title="finished runs, test accuracy in %", title_justify="left")
@@ -199,7 +196,7 @@ def print_runs(rows: list[dict[str, Any]]) -> None:
     for r in rows:
         cells = [percent(r[c]) for c in ("greedy", "sampled", "pass_at_k")]
         table.add_row(r["run"], r["recipe"], str(r["seed"]), *cells)
-    console = Console(highlight=False, markup=False)
+    console = wide()
     console.print(table)
     for r in rows:
         if r["errors"]:
@@ -252,14 +249,12 @@ def claims(
     Every finished cell is kept in evidence/cells, so that measuring can be stopped and carried on; the verdicts in
     evidence/NAME.json are computed from them.
     """
-    from rich.console import Console
-
     from evolvent.bench.carry import Carry
     from evolvent.bench.claims import Study, stale
     from evolvent.bench.evidence import Evidence
     from evolvent.recipes import all_recipes, resolve
 
-    console = Console(stderr=True, highlight=False, markup=False)  # arms have brackets
+    console = wide(stderr=True)
     evidence = Evidence(Path(folder))
     known = all_recipes()
     names = tuple(resolve(name) for name in names)
@@ -328,14 +323,14 @@ def _to_carry(evidence: Any) -> tuple[str, ...]:
 
 def print_claims(data: dict[str, Any]) -> None:
     """The verdicts of one recipe."""
-    from rich.console import Console
+    from rich.text import Text
 
     from evolvent.bench.grid import label
 
-    console = Console(highlight=False)
-    console.print(f"[bold]{data['id']}[/bold]  world: {data['world']}")
+    console = wide()
+    console.print(Text(data["id"], "bold"), f"  world: {data['world']}", sep="")
     for claim in data["claims"]:
-        console.print(f"  {claim['kind']}: [bold]{claim['verdict']}[/bold]  {claim['text']}")
+        console.print(f"  {claim['kind']}: ", Text(claim["verdict"], "bold"), f"  {claim['text']}", sep="")
         for part in claim["components"]:
             for test in part["tests"]:
                 low, high = test["interval"]

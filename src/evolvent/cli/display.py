@@ -41,7 +41,7 @@ class Display:
 
     def __init__(self, title: str, budget: str, quiet: bool = False) -> None:
         self.title, self.budget, self.quiet = title, budget, quiet  # the budget in the user's own words
-        self.console = Console(stderr=True)
+        self.console = Console(stderr=True, highlight=False, markup=False)
         self.live: Live | None = None
         self.scores: list[float] = []
         self.gate: list[float] = []
@@ -63,9 +63,7 @@ class Display:
     def say(self, line: str) -> None:
         """A line worth telling."""
         if not self.quiet:
-            (self.live.console if self.live else self.console).print(
-                line, highlight=False, markup=False, soft_wrap=not self.live
-            )
+            (self.live.console if self.live else self.console).print(line, soft_wrap=not self.live)
 
     def __call__(self, p: Progress) -> None:
         """Take in a step."""
@@ -85,7 +83,7 @@ class Display:
             self.live.update(self.panel(p))
         elif now - self.last_line > 5 or p.share >= 1:
             self.last_line = now
-            self.console.print(self.line(p), highlight=False, soft_wrap=True)
+            self.console.print(self.line(p), soft_wrap=True)
 
     def rate(self) -> str:
         """Sampled tokens per second over the last steps, everything else included; nothing before the second step.
@@ -129,7 +127,7 @@ class Display:
         if flat is not None and not self.best:
             table.add_row("groups without signal", f"{flat:.0%}")
         if p.metrics.get("errors"):
-            table.add_row("[red]errors this step", f"{p.metrics['errors']:.0f} (left out of the update)")
+            table.add_row(Text("errors this step", "red"), f"{p.metrics['errors']:.0f} (left out of the update)")
         times = f"elapsed {duration(p.seconds)}   left {duration(self.eta(p))}"
         table.add_row("speed", "   ".join(filter(None, (self.rate().strip(), times))))
         return table

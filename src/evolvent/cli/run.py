@@ -268,8 +268,9 @@ def finish(result: Any, store: Any, options: dict[str, Any]) -> int:
 @click.command()
 @click.argument("name", metavar="RUN", shell_complete=complete.runs)
 @click.option("--budget", "-b", help="a larger budget than the run began with")
+@click.option("--workers", type=click.IntRange(1, 256), help="programs that are evaluated at once, in a search")
 @live_options
-def resume(name: str, budget: str | None, **options: Any) -> int:
+def resume(name: str, budget: str | None, workers: int | None, **options: Any) -> int:
     """Carry on a run that was stopped or killed, from its last checkpoint, to the same bits.
 
     \b
@@ -293,5 +294,7 @@ def resume(name: str, budget: str | None, **options: Any) -> int:
     with Display(title, budget or view.spec["budget"], options["quiet"]) as display:
         session = {k: v for k, v in _session_options(options).items() if k != "command"}
         with telling_how_to_go_on(lambda: view.name, options):
-            result = carry_on(store, view.name, budget=budget, watch=display, say=display.say, **session)
+            result = carry_on(
+                store, view.name, budget=budget, workers=workers, watch=display, say=display.say, **session
+            )
     return finish(result, store, options)

@@ -16,12 +16,13 @@ from evolvent.lineage.figures import percent, share
 LINE = 400  # columns of what is searched line by line, in a pipe
 
 
-def console(width: int = 140) -> Any:
-    """For tables: as wide as the terminal, or as said in a file or pipe."""
+def console(width: int = 140, stderr: bool = False) -> Any:
+    """For tables: as wide as the terminal, or as said in a file or pipe. Brackets are what they are, no markup: arms,
+    files and errors have them; what has a style is a `Text`."""
     from rich.console import Console
 
-    made = Console(highlight=False)
-    return made if made.is_terminal else Console(highlight=False, width=width)
+    made = Console(highlight=False, markup=False, stderr=stderr)
+    return made if made.is_terminal else Console(highlight=False, markup=False, stderr=stderr, width=width)
 
 
 def table(*columns: str) -> Any:
@@ -152,8 +153,10 @@ def lineage(run: str, store_: str, as_json: bool) -> None:
     if as_json:
         emit({"run": view.name, "head": view.head, "versions": rows, "rollbacks": going_back})
         return
+    from rich.text import Text
+
     out = console()
-    out.print(f"[bold]{view.name}[/bold]: {view.spec['recipe']} on {view.spec['task']}, {view.status}")
+    out.print(Text(view.name, "bold"), f": {view.spec['recipe']} on {view.spec['task']}, {view.status}", sep="")
     out.print(tree(view, {row["version"]: row for row in rows}))
     for r in view.rollbacks:
         out.print(f"rolled back from version {r.source} to version {r.to} on {when(r.time)}")
@@ -185,18 +188,20 @@ def tree(view: Any, rows: dict[int, dict[str, Any]]) -> Any:
     return root
 
 
-def version_line(row: dict[str, Any], evaluation: dict[str, Any] | None) -> str:
+def version_line(row: dict[str, Any], evaluation: dict[str, Any] | None) -> Any:
     """One version in a line."""
+    from rich.text import Text
+
     style = {"refused": "red", "start": "cyan"}.get(row["verdict"], "green")
-    parts = [f"{'[bold]*[/bold] ' if row['head'] else ''}version {row['version']}, step {row['step']}"]
-    parts.append(f"[{style}]{row['verdict']}[/{style}]")
-    parts += [f"{k.rpartition('/')[2]} {v:.3f}" for k, v in row["evidence"].items() if not k.endswith("accepted")]
+    head = ("* ", "bold") if row["head"] else ""
+    parts = [f"{k.rpartition('/')[2]} {v:.3f}" for k, v in row["evidence"].items() if not k.endswith("accepted")]
     if evaluation:
         e = evaluation["evaluation"]
         parts.append(f"test, %: greedy {share(e['greedy']['mean'])}, sampled {share(e['sampled']['mean'])}")
     if not row["stored"]:
         parts.append("weights not kept" if row["verdict"] == "refused" else "weights removed")
-    return "  ".join(parts)
+    begins = head, f"version {row['version']}, step {row['step']}  ", (row["verdict"], style)
+    return Text.assemble(*begins, *(f"  {part}" for part in parts))
 
 
 @click.command()
@@ -227,7 +232,7 @@ def diff(a: str, b: str, store_: str, as_json: bool) -> None:
             out.print()
     for side, name in (("a", a), ("b", b)):
         for op in found["recipes"][side]:
-            out.print(f"only {name} has  {op}", markup=False)
+            out.print(f"only {name} has  {op}")
     if found["figures"]:
         rows = table("figure", a, b)
         for key, value in found["figures"].items():
@@ -243,7 +248,7 @@ def diff(a: str, b: str, store_: str, as_json: bool) -> None:
             rows.add_row(unit.replace("_", " "), f"{x:,.0f}", f"{y:,.0f}")
     out.print(rows)
     if any(found["best"]):
-        out.print(programs(*found["best"]), markup=False)
+        out.print(programs(*found["best"]))
     weights = found["weights"]
     if weights.get("none"):  # of searches by rules
         return

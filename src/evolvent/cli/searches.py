@@ -69,7 +69,6 @@ def compare_methods(
 
 def print_searches(result: Any) -> None:
     """The table of a comparison of searches."""
-    from rich.markup import escape
     from rich.table import Table
 
     from evolvent.bench.search_compare import unit_name
@@ -87,7 +86,7 @@ def print_searches(result: Any) -> None:
         table.add_column(name)
     for row in rows:
         table.add_row(
-            escape(row["arm"]),  # brackets are markup to a table
+            row["arm"],
             show(row["best"]),
             f"{show(row['rescored'])}{luck(row, len(result.seeds))}",
             show(row.get("difference")),

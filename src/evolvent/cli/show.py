@@ -85,6 +85,7 @@ def show(composition: str, settings: tuple[str, ...], take: tuple[str, ...], pro
 def print_recipe(data: dict[str, Any]) -> None:
     """A recipe for reading."""
     from rich.table import Table
+    from rich.text import Text
 
     from evolvent.cli.runs import console as wide
 
@@ -92,27 +93,27 @@ def print_recipe(data: dict[str, Any]) -> None:
     for part in (
         data["recipes"][-1:] if len(data["parts"]) == 1 else [r for r in data["recipes"] if r["name"] in data["parts"]]
     ):
-        console.print(f"[bold]{part['name']}[/bold]  {part['title']}  {part['paper']}", markup=True)
+        console.print(Text(part["name"], "bold"), f"  {part['title']}  {part['paper']}", sep="")
         console.print()
-        console.print(part["doc"], markup=False, soft_wrap=True)
+        console.print(part["doc"], soft_wrap=True)
         console.print()
         console.print(f"lineage: {' <- '.join(reversed(part['lineage']))}      file: {part['file']}")
         console.print(f"patch against {part['parent'] or 'nothing'}:")
         for op in part["ops"]:
-            console.print(f"  {op}", markup=False, soft_wrap=True)
+            console.print(f"  {op}", soft_wrap=True)
         console.print()
     table = Table(title="values", title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0))
     for name in ("path", "paper", data["profile"], "from"):
         table.add_column(name, overflow="fold")
     for row in data["values"]:
         changed = row["value"] != row["paper"]
-        table.add_row(row["path"], row["paper"], f"[bold]{row['value']}[/bold]" if changed else "", row["origin"])
+        table.add_row(row["path"], row["paper"], Text(row["value"], "bold") if changed else "", row["origin"])
     console.print(table)
     for part in data["recipes"]:
         if part["name"] not in data["parts"]:
             continue
         for kind, claim in part["claims"].items():
-            console.print(f"\n[bold]{kind} claim[/bold]: {claim['text']}")
+            console.print(Text(f"\n{kind} claim", "bold"), f": {claim['text']}", sep="")
             for c in claim["components"]:
                 against = ", ".join(c["against"])
                 console.print(f"  {c['metric']} {c['direction']} by {c['delta']:g} against {against} ({c['kind']})")
@@ -121,11 +122,11 @@ def print_recipe(data: dict[str, Any]) -> None:
             for where in ("where", "nowhere"):  # of a grid
                 for point in claim.get(where, ()):
                     at = " ".join(f"{key}={value}" for key, value in point.items())
-                    console.print(f"  {'at' if where == 'where' else 'not at'} {at}", markup=False)
+                    console.print(f"  {'at' if where == 'where' else 'not at'} {at}")
             verdict = part["verdicts"].get(kind)
             console.print(f"  evidence: {verdict or f'none yet; evolvent claims {reference(part)}'}")
         if part["notes"]:
-            console.print(f"\nnotes: {part['notes']}", markup=False)
+            console.print(f"\nnotes: {part['notes']}")
 
 
 def reference(part: Mapping[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -139,11 +140,24 @@ def plain_texts(texts: Mapping[str, str], file: Path) -> str:
     """Named texts as a file of this name holds them: JSON, or one text as it is. `UserError` for other files."""
     if file.suffix == ".json":
         return json.dumps(texts, indent=1, ensure_ascii=False) + "\n"
+    if file.suffix == ".toml":
+        return "".join(f'"{escaped(name)}" = {toml_string(text)}\n' for name, text in texts.items())
     if file.suffix in (".txt", ".md") and len(texts) == 1:
         return next(iter(texts.values()))
     raise UserError(
-        f"{len(texts)} text(s) cannot be written to {file.name}; take .json, .py, or for one text .txt or .md"
+        f"{len(texts)} text(s) cannot be written to {file.name}; take .toml, .json, .py, or for one text .txt or .md"
     )
+
+
+def toml_string(text: str) -> str:
+    """A string of TOML: over as many lines as the text has."""
+    lines = re.sub(r"(?<!\\)((?:\\\\)*)\\n", r"\1\n", escaped(text))
+    return f'"{lines}"' if "\n" not in lines else f'"""\n{lines}"""'
+
+
+def escaped(text: str) -> str:
+    """What stands between the quotes of a string of TOML on one line."""
+    return json.dumps(text, ensure_ascii=False)[1:-1].replace("\x7f", "\\u007f")
 
 
 def card(view: RunView, version: Version, adapter: bool) -> str:

@@ -72,7 +72,7 @@ def check_arguments(given: Mapping[str, Any]) -> None:
     call = Callable | None, "be a function that is called on the way"
     kinds: dict[str, tuple[Any, str]] = {
         **{name: (str, f"be a text, such as {own[name].default!r}") for name in TEXTS},
-        **{name: (str | Path, f"be a text, such as {own[name].default or "program.py"!r}") for name in TEXTS_OR_FILES},
+        **{name: (str | Path, f"be a text, such as {own[name].default or 'program.py'!r}") for name in TEXTS_OR_FILES},
         "seed": (int, "be a whole number"),
         "settings": table,
         "take": table,

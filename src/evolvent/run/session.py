@@ -37,6 +37,7 @@ from evolvent.run.assemble import Assembled, assemble
 from evolvent.run.check import (
     ACCURACY,
     BEST,
+    WORKERS,
     check_name,
     check_options,
     fingerprint,
@@ -46,6 +47,7 @@ from evolvent.run.check import (
     refuse_endless,
     refuse_hopeless,
     refuse_spent,
+    refuse_workers,
 )
 from evolvent.run.environment import describe_plan, environment
 from evolvent.run.final_search import measure_search
@@ -251,7 +253,7 @@ class Session:
                 note = f"{text}; the checkpoint is from after step {self._saved}"
                 with suppress(UserError):  # the store itself may be what fails
                     self.store.add(self.name, "failed", {"errors": system.errors, "note": note})
-            if isinstance(reason, TooManyErrors):
+            if isinstance(reason, TooManyErrors) and not fruitless(assembled):
                 own = fingerprint(assembled.task)
                 new = f"; if it is {assembled.spec.task} that you change, begin a new run instead" if own else ""
                 raise TooManyErrors(f"{reason}; mend that, then carry on with {on}{new}") from None
@@ -419,11 +421,16 @@ def resume(store: Store, name: str, **options: Any) -> Result:
     """Carry a run on, with its own description and options; `budget` may be raised."""
     view = read_run(store, name)
     budget = options.pop("budget", None) or view.spec["budget"]
+    settings = dict(view.spec["settings"])
+    if workers := options.pop("workers", None):
+        settings |= {WORKERS: workers}
     refuse_spent(view, Budget.parse(budget))
     if options.get("target") is None and not reached(view, view.options.get("target")):  # which is done with
         options["target"] = view.options.get("target")
     options["final"] = view.options.get("final", True) if options.get("final") is None else options["final"]
-    spec = RunSpec(**{**view.spec, "budget": budget})
+    spec = RunSpec(**{**view.spec, "budget": budget, "settings": settings})
+    if workers:
+        refuse_workers(spec)
     return Session(store, spec, view.name, **options).resume()
 
 
