@@ -114,11 +114,11 @@ def of_a_search(model: str) -> tuple[str, ...]:
 def test_a_search_is_reckoned_by_a_step_with_children(
     here: Path, sandboxed: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The first one evaluates nothing but the seed program."""
+    """The first one evaluates nothing but the seed program, and the last one goes beyond the budget."""
     told = call(capsys, *of_a_search(str(write_model(here / "knows", USEFUL))))
     assert "with knows, 30 evaluations (from" in told.replace(f"{here}/", "")
-    assert "  steps            10\n" in told
-    assert "  evaluations      30\n" in told
+    assert "  steps            11\n" in told
+    assert "  evaluations      31\n" in told
     assert "tokens sampled   0" not in told
     assert "verifier calls" not in told
     assert "test split" not in told

@@ -17,7 +17,7 @@ from evolvent.lineage.runs import read_run
 from evolvent.lineage.store import Store
 from evolvent.recipes import all_recipes
 from evolvent.run.assemble import Assembled, assemble
-from evolvent.run.notes import at_once, idle_workers, notes, proposer, sandbox_of, weaker_sandbox
+from evolvent.run.notes import at_once, idle_workers, large_steps, notes, proposer, sandbox_of, weaker_sandbox
 from evolvent.run.session import Session, resume
 from evolvent.run.spec import RunSpec
 from evolvent.tasks.program import UNSAFE
@@ -134,6 +134,21 @@ def given(recipe: str, workers: int, task: str = PACKING, model: str = "none", *
 )
 def test_idle_workers_are_pointed_out(recipe: str, workers: int, said: str, sandboxed: str) -> None:
     assert idle_workers(given(recipe, workers)) == said
+
+
+@pytest.mark.parametrize(
+    ("budget", "said"),
+    [
+        ("8 evaluations", ""),
+        ("7 evaluations", "a step makes 8 programs and is never cut short, so the budget of 7 evaluations will"),
+        ("1 step", ""),
+    ],
+)
+def test_steps_that_the_budget_is_too_small_for_are_pointed_out(budget: str, said: str, sandboxed: str) -> None:
+    made = assemble(RunSpec("hill-climbing", PACKING, "none", budget))
+    assert large_steps(made).startswith(said)
+    assert bool(large_steps(made)) == bool(said)
+    assert ("--set propose.children=..." in large_steps(made)) == bool(said)
 
 
 def test_the_remedy_leaves_nobody_idle(sandboxed: str) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import time
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -92,41 +94,53 @@ def measuring(task: Any, done: list[Step], sampled: float) -> dict[str, int] | N
     return {"tokens_sampled": round(scale * sampled), "seconds": round(scale * seconds)}
 
 
-def tried(assembled: Assembled) -> tuple[list[Step], dict[str, float], float, float]:
-    """A step, what it spent, its seconds, and how many such the budget pays for. `UserError` if it spends nothing.
+@dataclass
+class Reckoning:
+    """What a budget pays for: a `first` step of a search, which evaluates what there is to begin with, and so many
+    `steps` like the one that was tried, `done`. Of either what it spends, by the ledger's unit, seconds included."""
 
-    Of a search the first step evaluates the seed program alone, and by rules some steps evaluate nobody: it is the mean
-    over as many as it takes until somebody is evaluated.
+    done: list[Step]
+    first: Mapping[str, float]
+    each: Mapping[str, float]
+    steps: float
+
+    def total(self, unit: str) -> int:
+        """What all steps spend."""
+        return round(self.first[unit] + self.steps * self.each[unit])
+
+
+def tried(assembled: Assembled) -> Reckoning:
+    """A step, what it spent, and how many such the budget pays for. `UserError` if it spends nothing.
+
+    By rules some steps of a search evaluate nobody: it is the mean over as many as it takes until somebody is.
     """
     system, budget, answers = assembled.system, Budget.parse(assembled.spec.budget), judges_answers(assembled.task)
-    if not answers:
-        system.step()
-    before, begun, steps = dict(system.ledger.spent["method"]), time.perf_counter(), 0
-    done: list[Step] = []
+    done = [] if answers else system.step()
+    first, steps = dict(system.ledger.spent["method"]), 0
+    if (left := budget.amount - first[budget.unit]) <= 0:
+        return Reckoning(done, first, dict.fromkeys(first, 0.0), 0)
     for _ in range(IDLE if assembled.spec.model == "none" else 1):
         done, steps = system.step(), steps + 1
-        if system.ledger.of("verifier_calls") > before["verifier_calls"]:
+        if system.ledger.of("verifier_calls") > first["verifier_calls"]:
             break
-    seconds = (time.perf_counter() - begun) / steps
-    spent = {unit: (amount - before[unit]) / steps for unit, amount in system.ledger.spent["method"].items()}
-    if not spent[budget.unit]:
+    each = {unit: (amount - first[unit]) / steps for unit, amount in system.ledger.spent["method"].items()}
+    if not each[budget.unit]:
         said = assembled.spec.budget
         raise UserError(f"a step spent nothing of a budget of {said}; try --dry-run with a budget in steps")
-    return done, spent, seconds, max(1.0, budget.amount / spent[budget.unit])
+    count = left / each[budget.unit]
+    return Reckoning(done, first, each, max(1.0, count) if answers else math.ceil(count))
 
 
 def print_search(assembled: Assembled, as_json: bool, final: bool | None = True) -> None:
     """What a search by rules takes: evaluations and time, and what the best of it take when they are evaluated anew."""
     spec, task = assembled.spec, assembled.task
-    _, spent, seconds, steps = tried(assembled)
-    each = seconds / max(1.0, spent["verifier_calls"])
+    reckoned = tried(assembled)
+    each = reckoned.total("seconds") / max(1, reckoned.total("verifier_calls"))
     gate, test = (len(task.instances(split)) for split in ("gate", "test")) if hasattr(task, "instances") else (0, 0)
     each_anew = TOP * gate + test if gate else TOP + 1
     anew = REPEATS * each_anew if final is not False else 0
     found = {
-        "steps": round(steps),
-        "verifier_calls": round(steps * spent["verifier_calls"]),
-        "seconds": round(steps * seconds),
+        **{unit: reckoned.total(unit) for unit in ("steps", "verifier_calls", "seconds")},
         "measuring": {"verifier_calls": anew, "seconds": round(anew * each)} if anew else None,
     }
     if as_json:
@@ -135,7 +149,7 @@ def print_search(assembled: Assembled, as_json: bool, final: bool | None = True)
     click.echo(f"{spec.recipe} on {spec.task}, {spec.budget} (from one step that was thrown away)")
     click.echo(f"  steps            {found['steps']:,}")
     click.echo(f"  evaluations      {found['verifier_calls']:,}")
-    click.echo(f"  time             {duration(steps * seconds)}")
+    click.echo(f"  time             {duration(reckoned.total('seconds'))}")
     if anew:
         click.echo(f"  the best anew    at most {anew:,} evaluations, {duration(anew * each)} (not with --no-final)")
     click.echo("Programs run in a sandbox with limits of their own. Nothing was written.")
@@ -151,19 +165,20 @@ def print_estimate(assembled: Assembled, as_json: bool, final: bool | None = Tru
         return
     warning = memory_warning(assembled)
     spec, system, answers = assembled.spec, assembled.system, judges_answers(assembled.task)
-    done, spent, seconds, steps = tried(assembled)
+    reckoned = tried(assembled)
+    sampled = reckoned.each["sampled"]
     memory = memory_of(assembled)
     weights = memory.checkpoint // 3
     gate = next((r.slots["gate"] for r in system.roles.values() if "gate" in r.slots), None)
     every = getattr(gate, "every", 0)
-    versions = 2 + (int(steps // every) if every else 0)
+    versions = 2 + (reckoned.total("steps") // every if every else 0)
     measured: dict[str, Any] = {
-        "steps": round(steps),
-        "tokens_sampled": round(steps * spent["sampled"]),
-        "tokens_trained": round(steps * spent["trained"]),
-        "verifier_calls": round(steps * spent["verifier_calls"]),
-        "seconds": round(steps * seconds),
-        "measuring": measuring(assembled.task, done, spent["sampled"]) if final is not False and answers else None,
+        "steps": reckoned.total("steps"),
+        "tokens_sampled": reckoned.total("sampled"),
+        "tokens_trained": reckoned.total("trained"),
+        "verifier_calls": reckoned.total("verifier_calls"),
+        "seconds": reckoned.total("seconds"),
+        "measuring": measuring(assembled.task, reckoned.done, sampled) if final is not False and answers else None,
         "peak_memory_bytes": memory.peak,
         "disk_bytes": memory.checkpoint + versions * weights,
     }

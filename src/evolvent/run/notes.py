@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from evolvent.core.ledger import Budget
 from evolvent.core.secrets import redact
 from evolvent.guard.cage import installed
 from evolvent.guard.sandbox import Sandbox
 from evolvent.run.assemble import Assembled
 from evolvent.search.archive import Archive
 from evolvent.search.variation.blocks import blocks
+from evolvent.tasks.evaluation import judges_answers
 from evolvent.tasks.registry import is_file
 
 WEAKER = {  # than bubblewrap
@@ -33,7 +35,12 @@ SIZES = ("children", "agents", "n")  # fields of parts that propose; their produ
 
 def notes(assembled: Assembled, pool: str = "") -> list[str]:
     """Lines to say before the first step; nothing is tried for them, and most searches need none."""
-    lines = (weaker_sandbox(sandbox_of(assembled.task, pool)), idle_workers(assembled), empty_block(assembled.task))
+    lines = (
+        weaker_sandbox(sandbox_of(assembled.task, pool)),
+        idle_workers(assembled),
+        large_steps(assembled),
+        empty_block(assembled.task),
+    )
     return [line for line in lines if line]
 
 
@@ -75,6 +82,23 @@ def idle_workers(assembled: Assembled) -> str:
     enough = -(-workers * getattr(part, field) // many)
     why = ": parents are drawn before their siblings are known" if field == "children" else ""
     return f"{says}; add --set propose.{field}={enough} (another search{why})"
+
+
+def large_steps(assembled: Assembled) -> str:
+    """One line where a step makes more programs than the budget has evaluations, since a step is never cut short;
+    empty where it does not, or nobody knows. A program on several instances takes as many evaluations."""
+    budget = Budget.parse(assembled.spec.budget)
+    if budget.unit != "verifier_calls" or judges_answers(assembled.main_role.task):
+        return ""
+    part = proposer(assembled)
+    many = at_once(part)
+    if many is None or many <= budget.amount:
+        return ""
+    field = next(name for name in SIZES if hasattr(part, name))
+    return (
+        f"a step makes {many:,} programs and is never cut short, so the budget of {budget.amount:,.0f} evaluations "
+        f"will be gone beyond; a larger one, or --set propose.{field}=..., keeps to it"
+    )
 
 
 def empty_block(task: object) -> str:
