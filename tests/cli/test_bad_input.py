@@ -48,7 +48,7 @@ def refused(args: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     ("args", "said"),
     [
         (["grppo"], "unknown recipe `grppo`; did you mean grpo"),
-        (["grpo+"], "unknown recipe ``"),
+        (["grpo+"], "no recipe on one side of a .[+]"),
         (["nothing.py:mine"], "there is no recipe file nothing.py"),
         (["grpo", "--task", "countdwn"], "did you mean countdown"),
         (["grpo", "--task", "countdown:9x9x9"], "has no level `9x9x9`"),

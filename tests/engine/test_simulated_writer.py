@@ -43,7 +43,7 @@ def asked(kind: str, *shown: Candidate, land: Landscape = LAND, error: str = "",
     parent, *others = shown or (START,)
     wording = Prompts()
     text = wording.render(
-        kind, parent=parent, others=others, marked=True, error=error, opening=wording.lines("openings")[0]
+        kind, parent=parent, others=others, marked=True, error=error, opening=wording.lines("openings")[0], texts=[]
     )
     return "\n\n".join([text, more, land.world.goal])
 

@@ -58,17 +58,6 @@ def test_a_search_whose_seed_program_fails_leaves_nothing_behind(task: str, tmp_
     assert begin(searching(task, "10 evaluations"), store, logs=()).name.endswith("-1")
 
 
-def test_so_do_texts_whose_evaluation_is_lost(tmp_path: Path) -> None:
-    (tmp_path / "t.py").write_text(
-        "import time\nTIMEOUT = 0.2\nseed_candidate = {'prompt': 'Add.'}\ndef evaluate(texts): time.sleep(5)\n"
-    )
-    store = Store(tmp_path / "runs")
-    spec = RunSpec("random-search", f"texts:{tmp_path}/t.py", "simulated:skill=0.5", "4 evaluations")
-    with pytest.raises(UserError, match=r"a line TIMEOUT = 0.4 \(seconds\) in .*t.py gives it more"):
-        begin(spec, store, logs=())
-    assert run_names(store) == []
-
-
 def test_a_search_may_go_on_with_other_workers(task: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store = Store(tmp_path / "runs")
     begin(searching(task, "9 evaluations"), store, "one", logs=(), final=False)

@@ -306,7 +306,8 @@ def test_names_that_no_run_can_have(name: str) -> None:
 
 
 def test_a_run_that_fails_too_often_says_where_it_goes_on(tmp_path: Path) -> None:
-    """The verifier is out from the third step on; the version of the second is the last checkpoint."""
+    """The verifier is out from the third step on: of the latest 20 trajectories more than 10 have failed at the fourth.
+    The version of the second is the last checkpoint."""
     out = tmp_path / "out"
     out.write_text("")
     (tmp_path / "flaky.py").write_text(FLAKY.format(out=str(out)))
@@ -316,7 +317,7 @@ def test_a_run_that_fails_too_often_says_where_it_goes_on(tmp_path: Path) -> Non
         r"mend that, then .*`evolvent resume run`, which goes on after step 2; if it is .*flaky.py that you change, beg"
     )
     with pytest.raises(TooManyErrors, match=said):
-        begin_run(spec, Store(tmp_path / "runs"), "run", final=False, watch=lambda p: out.write_text("x" * (p.t == 2)))
+        begin_run(spec, Store(tmp_path / "runs"), "run", final=False, watch=lambda p: out.write_text("x" * (p.t >= 2)))
     view = view_of(tmp_path / "runs", "run")
     assert view.status == "failed"
     assert view.notes[-1].endswith("the checkpoint is from after step 2")

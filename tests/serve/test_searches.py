@@ -200,7 +200,7 @@ def test_prompts_that_the_model_has_no_room_for_end_the_run_with_a_sentence(
     name: str, tiny: Counted, tmp_path: Path, sandboxed: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     world, folder = TASKS.get(name, PROGRAMS), tmp_path / "runs"
-    said = call(capsys, *command(name, world, tiny.model(), folder, 2), "--quiet", code=2)
+    said = call(capsys, *command(name, world, tiny.model(), folder, 20), "--quiet", code=2)
     assert "maximum context length is 512 tokens, and the prompt has" in said
     assert "mend that, then carry on with `evolvent resume run" in said
     assert tiny.statuses == {400}
@@ -216,7 +216,7 @@ def test_prompts_that_the_model_has_no_room_for_end_the_run_with_a_sentence(
 def test_requests_that_fail_while_a_candidate_is_evaluated_are_no_verdict_on_it(
     name: str, tiny: Counted, tmp_path: Path, sandboxed: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = call(capsys, *command(name, TASKS[name], tiny.model(), tmp_path / "runs", 2), "--quiet", code=2)
+    said = call(capsys, *command(name, TASKS[name], tiny.model(), tmp_path / "runs", 20), "--quiet", code=2)
     assert "maximum context length is 512" in said
 
 

@@ -57,7 +57,7 @@ def outcome(view: Any, gate: float | None) -> str:
     best = best_value(view)
     if best is not None:
         anew = view.rescored and view.rescored.get("value")
-        return f"best {best:.6g}" + (f", anew {anew:.6g}" if anew is not None else "")
+        return f"best {best:z.6g}" + (f", anew {anew:z.6g}" if anew is not None else "")
     if view.evaluations:
         return f"test {change(view.evaluations)} %"
     return "" if gate is None else f"gate {100 * gate:.1f} %"
@@ -270,8 +270,8 @@ def programs(a: dict[str, Any] | None, b: dict[str, Any] | None) -> str:
         if one is None:
             lines.append(f"best of {side}: none is valid")
         else:
-            anew = "" if one["anew"] is None else f", anew {one['anew']:.6g}"
-            lines.append(f"best of {side}: candidate {one['candidate']}, {one['value']:.6g}{anew}")
+            anew = "" if one["anew"] is None else f", anew {one['anew']:z.6g}"
+            lines.append(f"best of {side}: candidate {one['candidate']}, {one['value']:z.6g}{anew}")
     before, after = (one["program"].splitlines() if one else [] for one in (a, b))
     return "\n".join([*lines, *unified_diff(before, after, "a", "b", lineterm="")])
 

@@ -63,7 +63,7 @@ def compare_methods(
         return
     print_searches(result)
     for value, who, when in known:
-        click.echo(f"Best known: {value:.10g}, {who}, {when}")
+        click.echo(f"Best known: {value:z.10g}, {who}, {when}")
     click.echo(f"Best values over the budget: {picture}")
 
 
@@ -90,12 +90,12 @@ def print_searches(result: Any) -> None:
             show(row["best"]),
             f"{show(row['rescored'])}{luck(row, len(result.seeds))}",
             show(row.get("difference")),
-            f"{row['most']:.8g}",
+            f"{row['most']:z.8g}",
             f"{100 * row['valid']:.0f} %",
             *(f"{row['spent'].get(unit, 0.0):,.4g}" for unit in spent),
         )
     wide().print(table)
-    click.echo(f"The seed program has {rows[0]['start']:.8g}; higher is better. Nothing beyond the budget counts.")
+    click.echo(f"The seed program has {rows[0]['start']:z.8g}; higher is better. Nothing beyond the budget counts.")
     for row in rows:
         if row["stuck"]:
             click.echo(
@@ -108,7 +108,7 @@ def show(interval: Any) -> str:
     """An interval, or nothing."""
     if interval is None:
         return ""
-    return f"{interval.mean:.6g} [{interval.low:.6g}, {interval.high:.6g}]"
+    return f"{interval.mean:z.6g} [{interval.low:z.6g}, {interval.high:z.6g}]"
 
 
 def luck(row: Mapping[str, Any], seeds: int) -> str:
@@ -132,8 +132,8 @@ def print_search_runs(rows: Sequence[Mapping[str, Any]]) -> None:
             row["run"],
             row["recipe"],
             str(row["seed"]),
-            f"{row['best']:.10g}",
-            "" if anew is None else f"{anew:.10g}",
+            f"{row['best']:z.10g}",
+            "" if anew is None else f"{anew:z.10g}",
             f"{row['spent']['verifier_calls']:,.0f}",
             f"{row['spent']['verifier_seconds']:,.4g}",
             f"{100 * row['valid']:.0f} %",

@@ -119,14 +119,13 @@ def searched(result: Result) -> str:
     count = sum(worth(c) for c in result.view.candidates.values())
     values = {c["evaluation"]["value"] for c in result.view.candidates.values() if worth(c)}
     if count >= MANY and len(values) == 1:
-        same = (
-            f"All {count} valid candidates have the value {best['value']:.10g}: does the evaluator look at the program?"
-        )
+        value = f"{best['value']:z.10g}"
+        same = f"All {count} valid candidates have the value {value}: does the evaluator look at the program?"
         return "\n".join(filter(None, [same, failed]))
     program = result.folder / "best.py"
     whole = chosen(result.view) is not None or any(map(valid, result.view.candidates.values()))
     found = (
-        f"Best value {best['value']:.10g} (seed program {first['value']:.10g}): candidate {best['uid']} of "
+        f"Best value {best['value']:z.10g} (seed program {first['value']:z.10g}): candidate {best['uid']} of "
         f"{len(result.view.candidates)}, {count} of them valid, by {best['operator']} in step {best['step']}, "
         f"{len(line) - 1} change{'s' * (len(line) != 2)} from the seed program."
     )

@@ -195,6 +195,7 @@ class Transport:
         self.url, self.secret, self.concurrency, self.timeout = url, secret, concurrency, timeout
         self.attempts, self.backoff, self.pace, self.seed, self.replay = attempts, backoff, pace or Pace(), seed, replay
         self.lost = 0  # requests in a row that were given up
+        self.why: str | None = None  # of the latest of these
         self._background = Background()
         self._client: httpx.AsyncClient | None = None
 
@@ -306,7 +307,8 @@ class Transport:
         rng = stream(self.seed, "retry", key)
         for attempt in range(self.attempts):
             if self.lost >= self.concurrency:
-                made.error = made.error or f"not sent, since the last {self.lost} requests to {self.url} all failed"
+                why = f"the last {self.lost} requests to {self.url} all failed: {self.why}"
+                made.error = made.error or f"not sent, since {why}"
                 return made
             await asyncio.sleep(self.pace.reserve(self._size(body), now()))
             made.retries = attempt
@@ -337,7 +339,7 @@ class Transport:
                             self.pace.pause(asked, now())
             if attempt + 1 < self.attempts:
                 await asyncio.sleep(wait)
-        self.lost += not useless
+        self.lost, self.why = self.lost + (not useless), made.error
         return made
 
     @staticmethod

@@ -48,13 +48,13 @@ def believed(rescored: Mapping[str, Any]) -> str:
     if rescored["value"] is None:
         return f"Evaluated anew{where}, nothing of the best {top} is valid."
     times, failed = len(rescored["values"]), rescored["failed"]
-    found = f"candidate {rescored['winner']} of the best {top} has {rescored['value']:.10g}{where}"
+    found = f"candidate {rescored['winner']} of the best {top} has {rescored['value']:z.10g}{where}"
     if rescored["same"] and not where:
         return f"Evaluated anew, {found}, as in the search."
-    spread = f", mean of {times} from {min(rescored['values']):.6g} to {max(rescored['values']):.6g}" * (times > 1)
+    spread = f", mean of {times} from {min(rescored['values']):z.6g} to {max(rescored['values']):z.6g}" * (times > 1)
     luck = "" if rescored["same"] else "; values differ from one evaluation to the next"
     lost = f"; {failed} of {times + failed} evaluations were not valid" * bool(failed)
-    return f"Evaluated anew, {found}{spread} (in the search {rescored['found']:.10g}){luck}{lost}."
+    return f"Evaluated anew, {found}{spread} (in the search {rescored['found']:z.10g}){luck}{lost}."
 
 
 def chosen(view: RunView) -> int | None:

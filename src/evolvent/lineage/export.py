@@ -201,7 +201,7 @@ def card_of_program(view: RunView, best: Candidate, policy: Policy, adapter: boo
         f"{'A LoRA adapter' if adapter else 'A model'} evolved with evolvent {view.environment.get('evolvent', '')}: "
         f"search `{spec['recipe']}` on `{spec['task']}`, seed {spec['seed']}, from `{policy.name}`.",
         "",
-        f"Value in the search: {best['evaluation']['value']:.6g}. {anew}".rstrip(),
+        f"Value in the search: {best['evaluation']['value']:z.6g}. {anew}".rstrip(),
         "",
         "The program that it was written down by:",
         "",

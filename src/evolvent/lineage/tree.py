@@ -163,7 +163,7 @@ def node_of(candidate: Candidate, indent: int, best: bool, lines: Lines, cut: in
         step=int(candidate["step"]),
         operator=str(candidate["operator"]),
         model="" if model == NOBODY else model,
-        value=f"{evaluation['value']:.10g}" if worth(candidate) else str(evaluation["status"]),
+        value=f"{evaluation['value']:z.10g}" if worth(candidate) else str(evaluation["status"]),
         note="evaluated in part" if worth(candidate) and not valid(candidate) else "",
         failed=not worth(candidate),
         parent=parent_of(candidate),

@@ -142,10 +142,10 @@ def search_archive(assembled: Assembled) -> Archive | None:
 
 
 def fruitless(assembled: Assembled) -> bool:
-    """Whether a search has come to its end with the seed program, which has no value, and nothing was paid for."""
+    """Whether a search has come to its end with the seed program, which is not valid, and nothing was paid for."""
     archive = search_archive(assembled)
     paid = assembled.system.ledger.of("model_calls")
-    return archive is not None and len(archive.history) <= 1 and not archive.members and not paid
+    return archive is not None and len(archive.history) == 1 and not archive.members and not paid
 
 
 def evaluates_beside(task: object) -> bool:

@@ -253,7 +253,7 @@ class Session:
                 note = f"{text}; the checkpoint is from after step {self._saved}"
                 with suppress(UserError):  # the store itself may be what fails
                     self.store.add(self.name, "failed", {"errors": system.errors, "note": note})
-            if isinstance(reason, TooManyErrors) and not fruitless(assembled):
+            if isinstance(reason, TooManyErrors):
                 own = fingerprint(assembled.task)
                 new = f"; if it is {assembled.spec.task} that you change, begin a new run instead" if own else ""
                 raise TooManyErrors(f"{reason}; mend that, then carry on with {on}{new}") from None
