@@ -7,6 +7,7 @@ import os
 import re
 import textwrap
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -368,6 +369,35 @@ def test_a_search_over_texts(tmp_path: Path, recipe: str, capsys: pytest.Capture
     assert best["style"] == "Be kind."
     with pytest.raises(UserError, match="cannot be written to best.txt"):
         export_program(result.view, tmp_path / "best.txt")
+
+
+def answering_with(text: str) -> Callable[[Answering], None]:
+    """A model that writes this where the text `system` is asked for, and of any other that it stays."""
+
+    def act(a: Answering) -> None:
+        prompt = "\n".join(message["content"] for message in a.body["messages"])
+        assert "Write this text and no other" in prompt
+        a.say(chat_reply(text if 'texts["system"] = """..."""' in prompt else 'texts["style"] = "Be brief."'))
+
+    return act
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "The number only.",
+        "Better:\n```\nThe number only.\n```\nIt says what is wanted.",
+        '```python\ntexts["system"] = """The number only."""\n```',
+        'I change one line.\n```python\n"""Prompts."""\n\ntexts = {}\ntexts["system"] = "The number only."\n```',
+    ],
+)
+def test_one_text_is_asked_for_and_may_be_written_as_it_is(tmp_path: Path, answer: str) -> None:
+    task = task_in(tmp_path, ADAPTER)
+    with Scripted(answering_with(answer)) as server:
+        result = ev.run("gepa", task.name, f"{server.url}#m", "5 steps", store=tmp_path / "runs", logs=())
+    written_ones = [read(c["payload"]["program"]) for c in result.view.candidates.values()]
+    assert {"system": "The number only.", "style": "Be kind."} in written_ones
+    assert [share for _, share in result.curve("unusable")][1] == 0  # of the first child; later it changes nothing
 
 
 def test_a_whole_is_one_example(tmp_path: Path) -> None:
