@@ -10,6 +10,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from evolvent.core.ranges import Count
+
 MOST = 128  # choices of one request
 NEUTRAL = {  # accepted only where they change nothing
     *("presence_penalty", "frequency_penalty", "logit_bias", "response_format", "tools", "tool_choice", "modalities"),
@@ -64,9 +66,6 @@ class StreamOptions(Strict):
 
     include_usage: bool = False
     include_obfuscation: bool = False
-
-
-Count = Annotated[int, Field(ge=1)]
 
 
 class Generation(Strict):
