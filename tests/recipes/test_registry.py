@@ -121,6 +121,7 @@ NOT_ALWAYS = {
     "learn.divergence": "learn.kl is 0",
     "judge.opinion.metric": "only once a model has given a mark",
     "judge.tries": "only proposals that parse are tried, and the small model makes none",
+    "propose.shared": "only where two programs are merged",
     "keep.max_age": "only once the buffer is replayed",
     "keep.warmup": "only once the buffer is replayed",
     "keep.islands.migration": "only after many steps of each island",
