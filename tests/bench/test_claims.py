@@ -19,10 +19,11 @@ from evolvent.bench.cell import Cell
 from evolvent.bench.claims import MORE_SEEDS, TUNING_SEEDS, VERDICT_SEEDS, Study, stale, test
 from evolvent.bench.closure import read_module
 from evolvent.bench.evidence import Evidence
-from evolvent.cli.bench import print_claims
+from evolvent.cli.bench import print_claims, print_pilot
 from evolvent.cli.main import main
 from evolvent.core.claim import Claim, claim, down, up
 from evolvent.core.errors import UserError
+from evolvent.core.grid import GridClaim
 from evolvent.core.recipe import REGISTRY, Recipe
 from evolvent.recipes import all_recipes
 
@@ -228,6 +229,39 @@ def test_less_may_be_better_and_ratios_are_compared_by_logarithms() -> None:
     assert differences[0] == pytest.approx(0.6931, abs=1e-3)
     with pytest.raises(UserError, match="no logarithm"):
         test(part, [0, 1], [1, 1])
+
+
+# --- a pilot ---
+
+
+def test_a_pilot_decides_nothing_and_leaves_the_verdicts_seeds_alone(
+    study: Callable[..., Study], capsys: pytest.CaptureFixture[str]
+) -> None:
+    pool = Pool(better_by(0.1, 0.01))
+    made = study(pool)
+    [found] = made.pilot()["pilot"]
+    assert {c.seed for c in pool.ran} == set(TUNING_SEEDS)
+    assert made.evidence.read("mine") is None
+    [part] = found["components"]
+    assert sum(part["ours"]) / 4 == pytest.approx(0.6 - 0.0005)
+    assert sum(part["baselines"]["grpo"]) / 4 == pytest.approx(0.5)
+    [row] = part["tests"]
+    assert row["effect"] == pytest.approx(0.0995)
+    assert "verdict" not in row
+    print_pilot(made.pilot())
+    assert len(pool.ran) == 8, "cells are kept"
+    assert "grpo: 0.5, ours better by +0.0995" in capsys.readouterr().out
+    made.measure()
+    assert {c.seed for c in pool.ran[8:]} == set(VERDICT_SEEDS)
+
+
+def test_a_pilot_of_a_grid_is_one_of_every_point(study: Callable[..., Study], plain: Claim) -> None:
+    points = ({"propose.n": 2}, {"propose.n": 4}), ({"propose.n": 1},)
+    fields = {name: getattr(plain, name) for name in Claim.__dataclass_fields__}
+    pool = Pool(better_by(0.1))
+    found = study(pool, outcome=GridClaim(**fields, where=points[0], nowhere=points[1])).pilot()["pilot"]
+    assert [c["components"][0]["point"] for c in found] == [*points[0], *points[1]]
+    assert len(pool.ran) == 3 * 8
 
 
 # --- tuning ---

@@ -1,5 +1,6 @@
 """Measure the claims of a recipe by the evidence protocol (docs/protocol.md), cell by cell, resumable.
 
+pilot      seeds 1000-1003 of the claims as they are, to settle a regime by
 register   the claims are written to evidence/ID.json before any verdict seed runs
 tune       every arm tries the same configurations on seeds 1000-1003
 verdict    seeds 0-7; where that is inconclusive, 8-15 are added once, and then it is final
@@ -179,6 +180,24 @@ class Study:
         self.results[row["key"]] = row
 
     # --- protocol ---
+
+    def pilot(self) -> dict[str, Any]:
+        """What the claims as they are come to on the seeds of tuning; cells are kept, and nothing is registered.
+
+        Tests of components have no verdicts, since four seeds decide nothing; of a grid there is one claim a point.
+        """
+        claims = []
+        for kind, one in self.claims.items():
+            for point in (*one.where, *one.nowhere) if isinstance(one, GridClaim) else ({},):
+                there = one.at(point) if isinstance(one, GridClaim) else one
+                found = self.compare(there, {a: {} for a in ("ours", *there.baselines)}, TUNING_SEEDS)
+                for part in found["components"]:
+                    part["point"] = dict(point)
+                    for row in part["tests"]:
+                        del row["verdict"], row["p_sign_flip"]
+                claims.append({"kind": kind, "text": one.text, **{k: found[k] for k in ("components", "mean_spent")}})
+        cells = [row for row in self.results.values() if row["cell"]["seed"] in TUNING_SEEDS]
+        return {"id": self.recipe.name, "world": self.world(), "pilot": claims, "spent": self.spent(cells)}
 
     def measure(self) -> dict[str, Any]:
         """Everything that is missing, then the file with the verdicts."""

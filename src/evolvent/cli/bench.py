@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import click
@@ -224,6 +225,11 @@ def show(interval: Any, sign: str = "") -> str:
     help="with --carry: a checkout of the code as it was measured; what comes out otherwise is run there, too, since "
     "processors differ in the last digits",
 )
+@click.option(
+    "--pilot",
+    is_flag=True,
+    help="only seeds 1000-1003, to see whether a regime tells the arms apart: nothing is registered, nothing decided",
+)
 @click.option("--register", is_flag=True, help="only write the claims down, before anything is measured")
 @click.option("--jobs", "-j", type=click.IntRange(1), help="processes, one thread each (default: all cores)")
 @click.option("--evidence", "folder", default="evidence", show_default=True, help="folder of the evidence files")
@@ -233,6 +239,7 @@ def claims(
     only_stale: bool,
     carry: bool,
     before: str | None,
+    pilot: bool,
     register: bool,
     jobs: int | None,
     folder: str,
@@ -243,6 +250,7 @@ def claims(
     \b
     evolvent claims mc-grpo sec    measure what is missing, cell by cell
     evolvent claims                what has been measured
+    evolvent claims sec --pilot    a look at claims that are still being written
     evolvent claims --stale        what would have to be measured again
     evolvent claims --carry        the same, taking over what no change touched
 
@@ -279,8 +287,12 @@ def claims(
             f"--before {before} goes with --carry, and is a folder with src/evolvent in it, a checkout of the code as "
             "it was measured"
         )
-    if carry and register:
-        raise UserError("--register only writes claims down, and --carry measures; give one of them")
+    if carry + register + pilot > 1:
+        raise UserError(
+            "--pilot only looks, --register only writes claims down, and --carry measures; take one of them"
+        )
+    if pilot and not names:
+        raise UserError("--pilot looks at claims that are still being written; name their recipe")
     if carry and not names:
         names = _to_carry(evidence)
         if not names:
@@ -290,11 +302,11 @@ def claims(
     for name in names or evidence.names():
         if names:
             study = kind(known[name], evidence, jobs or os.cpu_count() or 1, lambda line: console.print(line))
-            if not register and not evidence.names():
+            if not register and not pilot and not evidence.names():
                 console.print(f"no evidence in {evidence.root.resolve()} yet: all is measured", soft_wrap=True)
             if isinstance(study, Carry):
                 study.before = Path(before) if before else None
-            results.append(study.register() if register else study.measure())
+            results.append(study.pilot() if pilot else study.register() if register else study.measure())
         else:
             results.append(evidence.read(name))
     if as_json:
@@ -303,7 +315,31 @@ def claims(
     if not results:
         click.echo(f"nothing has been measured yet in {folder}; name recipes to measure")
     for data in results:
-        print_claims(data)
+        (print_pilot if pilot else print_claims)(data)
+
+
+def print_pilot(data: dict[str, Any]) -> None:
+    """What claims come to on the seeds of tuning: means of the arms, and the effect with its interval."""
+    from rich.text import Text
+
+    from evolvent.bench.grid import label
+
+    console = wide()
+    console.print(Text(data["id"], "bold"), f"  world: {data['world']}, seeds 1000 to 1003: no verdict", sep="")
+    for claim in data["pilot"]:
+        console.print(f"  {claim['kind']}: {claim['text']}")
+        for part in claim["components"]:
+            unit = ", in logarithms" if part["scale"] == "log" else ""
+            console.print(f"    {label(part)}: {fmean(part['ours']):.4g} (delta {part['delta']:g}{unit})")
+            for test in part["tests"]:
+                low, high = test["interval"]
+                theirs = fmean(part["baselines"][test["baseline"]])
+                effect = f"better by {test['effect']:+.4g} [{low:+.4g}, {high:+.4g}]"
+                console.print(f"      {test['baseline']}: {theirs:.4g}, ours {effect}")
+    cells, minutes = data["spent"]["cells"], data["spent"]["cpu_minutes"]
+    console.print(
+        f"  {cells} cells of {60 * minutes / max(1, cells):.0f} s so far; delta is at most half of what is expected"
+    )
 
 
 def _to_carry(evidence: Any) -> tuple[str, ...]:
