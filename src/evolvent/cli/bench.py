@@ -289,7 +289,7 @@ def claims(
         )
     if carry + register + pilot > 1:
         raise UserError(
-            "--pilot only looks, --register only writes claims down, and --carry measures; take one of them"
+            "--pilot only looks, --register only writes claims down, and --carry measures; give one of them"
         )
     if pilot and not names:
         raise UserError("--pilot looks at claims that are still being written; name their recipe")
