@@ -82,13 +82,14 @@ def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
 
 
 def until(true: Callable[[], bool], seconds: float = 10.0) -> bool:
-    """Wait for something; whether it came."""
+    """Wait for something; whether it came. A process that ends while it is asked about says nothing yet."""
     end = time.monotonic() + seconds
-    while not true():
-        if time.monotonic() > end:
-            return False
+    while time.monotonic() < end:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if true():
+                return True
         time.sleep(0.02)
-    return True
+    return False
 
 
 def with_marker(marker: str) -> list[int]:

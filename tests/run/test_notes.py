@@ -17,7 +17,7 @@ from evolvent.lineage.runs import read_run
 from evolvent.lineage.store import Store
 from evolvent.recipes import all_recipes
 from evolvent.run.assemble import Assembled, assemble
-from evolvent.run.notes import at_once, idle_workers, large_steps, notes, proposer, sandbox_of, weaker_sandbox
+from evolvent.run.notes import ERROR, at_once, idle_workers, large_steps, notes, proposer, sandbox_of, weaker_sandbox
 from evolvent.run.session import Session, resume
 from evolvent.run.spec import RunSpec
 from evolvent.tasks.program import UNSAFE
@@ -151,6 +151,23 @@ def test_steps_that_the_budget_is_too_small_for_are_pointed_out(budget: str, sai
     assert ("--set propose.children=..." in large_steps(made)) == bool(said)
 
 
+@pytest.mark.parametrize(
+    ("feedback", "an_error"),
+    [
+        ("error: No module named 'jax'", True),
+        ("error: no such file or directory: data.csv", True),
+        ("stderr: NameError('x')", True),
+        ("error: boom", True),
+        ("error: none", False),
+        ("stderr: No warnings.", False),
+        ("errors: 0", False),
+        ("hint: error: boom", False),
+    ],
+)
+def test_what_of_a_feedback_is_an_error(feedback: str, an_error: bool) -> None:
+    assert bool(ERROR.search(feedback)) is an_error
+
+
 def test_the_remedy_leaves_nobody_idle(sandboxed: str) -> None:
     assert "add --set propose.children=3 " in idle_workers(given("alphaevolve", 3))
     assert idle_workers(given("alphaevolve", 3, **{"propose.children": 3})) == ""
@@ -190,6 +207,7 @@ def test_of_a_part_that_is_not_ours_nothing_is_known(tmp_path: Path, sandboxed: 
 
 QUICK = {"alphaevolve", "gepa", "guided-evolution", "hill-climbing", "openevolve"}
 WITHOUT = {"creativegame", "rtv-pdr", "se-agent"}  # workers
+LIKE_OTHERS = {"dgm", "execution-grounded-rl"}  # the proposer of alphaevolve, of thetaevolve; much slower worlds
 
 
 @pytest.mark.parametrize(
@@ -197,7 +215,7 @@ WITHOUT = {"creativegame", "rtv-pdr", "se-agent"}  # workers
     [
         pytest.param(name, marks=[pytest.mark.slow] * (name not in QUICK))
         for name in sorted(all_recipes())
-        if searches(name) and name not in WITHOUT
+        if searches(name) and name not in WITHOUT | LIKE_OTHERS
     ],
 )
 def test_as_many_are_evaluated_at_a_time_as_is_said(name: str, monkeypatch: pytest.MonkeyPatch) -> None:

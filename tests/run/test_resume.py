@@ -129,11 +129,11 @@ def test_several_turns_and_a_gate_that_refuses(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(2))
 def test_killed_many_times_as_a_program_of_its_own(tmp_path: Path, seed: int) -> None:
     """As a user would: `evolvent run` in a new interpreter, killed up to ten times at any point."""
     rng = random.Random(seed)
-    task, steps, settings = [("arith:1x1", 12, SETTINGS), ("calc:1x1", 8, GATED)][seed % 2]
+    task, steps, settings = [("arith:1x1", 12, SETTINGS), ("calc:1x1", 8, GATED)][seed]
     program = [sys.executable, "-m", "evolvent.cli.main"]
     begun = time.monotonic()
     subprocess.run([*program, *command(tmp_path / "a", task, steps, settings)], check=True, capture_output=True)

@@ -79,7 +79,7 @@ def test_no_progress_is_claimed_for_a_seed_program_that_fails(
     with pytest.raises(SystemExit):
         main(["run", "hill-climbing", f"--task={task}", "--budget=10 evaluations", f"--store={tmp_path / 'runs'}"])
     said = capsys.readouterr().err
-    assert "nothing valid yet" in said
+    assert "nothing valid in full yet" in said
     assert "score" not in said
 
 

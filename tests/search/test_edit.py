@@ -120,7 +120,7 @@ def test_a_frozen_policy_makes_the_same_first_children_and_stays_as_it_is(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, 1])
 def test_what_it_learns_is_to_write_better_children(seed: int) -> None:
     """Without the penalty for what is there already, so that rewards are values."""
     settings = {**SMALL, "propose.n": 16, "rollout.edit.warmup": 80, "learn.lr": 1e-3, "judge.ladder.level": 0}

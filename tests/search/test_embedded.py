@@ -141,7 +141,7 @@ def test_replies_that_hold_no_embedding(reply: dict[str, object]) -> None:
 def test_a_search_goes_on_without_embeddings(tmp_path: Path, task: str) -> None:
     def act(a: Answering) -> None:
         if "input" in a.body:
-            a.say([1])
+            a.say({"error": "no such thing"}, 400)
         else:
             service(a)
 

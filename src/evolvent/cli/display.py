@@ -103,7 +103,7 @@ class Display:
         gate = f" gate {self.gate[-1]:z.3f}" if self.gate else ""
         score = f" score {mean(self.scores[-10:]):z.3f}" if self.scores else ""
         if "members" in p.metrics:  # a search
-            score = " nothing valid yet"
+            score = " nothing valid in full yet"
         if self.best:
             score = f" best {self.best[-1]:z.6g} after {counted(p.spent['verifier_calls'], 'evaluation')}"
         errors = f" errors {p.metrics['errors']:.0f}" if p.metrics.get("errors") else ""

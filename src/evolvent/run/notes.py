@@ -25,7 +25,7 @@ TO_MEND = "bubblewrap is installed and does not work here (it needs user namespa
 ELSEWHERE = "that of each machine of the pool"
 ERROR = re.compile(  # the name of an exception; or `stderr: ...` of an evaluator, with more than a number or `none`
     r"Traceback \(most recent call last\)|\b[A-Z]\w+(?:Error|Exception|Exit|Interrupt)\b"
-    r"|^(?i:error|stderr|traceback|exception)\w*: (?!(?i:none|null|no|ok)\b)[^\n]*[A-Za-z]{3}",
+    r"|^(?i:error|stderr|traceback|exception)\w*: (?!(?i:none|null|no|ok)(?: \w+s)?\W*$)[^\n]*[A-Za-z]{3}",
     re.MULTILINE,
 )
 BLANK = re.compile(r"\s*(?:#.*)?$")

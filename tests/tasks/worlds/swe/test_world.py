@@ -297,7 +297,7 @@ def test_the_seed_agent_repairs_some_and_more_operators_repair_more(task: Progra
     for component in world.components():
         if component["name"] in ("negations", "off_by_one", "connectives", "membership"):
             text = names["insert"](text, component)
-    train = world.world("24").instances["train"]
+    train = world.world("24").instances["train"][::2]
     seed, better = task.evaluate([world.SEED, text], [train, train])
     assert seed.value is not None
     assert better.value is not None
@@ -306,9 +306,8 @@ def test_the_seed_agent_repairs_some_and_more_operators_repair_more(task: Progra
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("recipe", ["random-search", "dgm"])
-def test_recipes_run(recipe: str, sandboxed: str, tmp_path: Path) -> None:
-    result = begin(RunSpec(recipe, "program:swe:8", "none", "2 steps"), tmp_path, final=False)
+def test_a_recipe_runs(sandboxed: str, tmp_path: Path) -> None:
+    result = begin(RunSpec("dgm", "program:swe:8", "none", "2 steps"), tmp_path, final=False)
     found = list(result.view.candidates.values())
     assert len(found) >= 2
     assert found[0]["evaluation"]["value"] is not None
