@@ -159,8 +159,8 @@ def test_nothing_but_weights_goes_on_even_where_a_program_reaches_the_interprete
         "open('kept', 'w').write('x' * 9)", "kept.append(np.ones(96) * float(len(open('kept').read())))"
     )
     assert unread(task, written).value == pytest.approx(-np.log2(96))  # the file is empty
-    slow = CARRIED.format("sys.modules['signal'].setitimer(2, 0); any(i < 0 for i in range(10**12))", "")
-    found = unread(task, slow.replace("import collections\n", "import collections, signal\n"))
+    slow = CARRIED.format("signal.setitimer(2, 0)\n    while time.process_time() < 3:\n        pass", "")
+    found = unread(task, slow.replace("import collections\n", "import collections, signal, time\n"))
     assert (found.value, found.status) == (None, "timeout")
 
 
