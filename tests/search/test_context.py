@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -53,5 +54,5 @@ def test_inspirations_are_the_best_random_ones_and_the_best_of_the_rest(
 
 
 def test_inspirations_of_a_small_archive() -> None:
-    few = pool()._replace(members=pool().members[:2])
+    few = replace(pool(), members=pool().members[:2])
     assert [c.value for c in inspirations(few.members[0], few, np.random.default_rng(0))] == [5.0]

@@ -37,6 +37,7 @@ def test_what_is_not_there(spec: str, told: str) -> None:
     ("evaluator", "program", "told"),
     [
         ("def evaluate(:", "x = 1", "evaluator.py line 1 is not Python"),
+        (FINE, "x = 1\0", "program.py is not Python: .*null byte"),
         (FINE, "x = 1\ndef f(:", r"program.py line 2 is not Python: invalid syntax \(`def f\(:`\)"),
         (FINE, "x = 1\0", "program.py .*null bytes"),
         (FINE, "x = 1\n# EVOLVE-BLOCK-START\ny = 2", "program.py line 2 starts an EVOLVE block that nothing ends"),

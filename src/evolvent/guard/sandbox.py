@@ -372,8 +372,8 @@ def judge(end: str, code: int, frame: bytes) -> tuple[str, Any, str]:
     try:
         found = json.loads(frame.decode())
         [(kind, value)] = found.items()
-        if SURROGATE.search(frame):
-            json.dumps(value, ensure_ascii=False).encode()
+        if SURROGATE.search(frame):  # half a character can neither be stored nor sent on; what stands for it can
+            value = json.loads(json.dumps(value, ensure_ascii=False).encode(errors="replace"))
     except (ValueError, RecursionError, AttributeError):
         return "unreadable", None, "what came back is no JSON"
     if kind == "ok":

@@ -6,7 +6,8 @@ rule(pool, rng) -> Candidate
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Float
@@ -19,10 +20,11 @@ from evolvent.search.objectives import ACCURATE_AND_SMALL, objectives, undominat
 from evolvent.tasks.evaluation import INSTANCE
 
 
-class Pool(NamedTuple):
+@dataclass(frozen=True)
+class Pool:
     """What a rule chooses from: valid `members` (at least one), in the order in which they were made, and for each how
     many children it has, [members]; `first` is the seed program, `last` the candidate that was evaluated last, valid
-    or not; `history` has all candidates by uid, for rules that follow lineages."""
+    or not; `history` has all candidates by uid, for rules that follow lineages. One pool serves all draws of a step."""
 
     members: Sequence[Candidate]
     children: Float[np.ndarray, " members"]
@@ -30,10 +32,15 @@ class Pool(NamedTuple):
     last: Candidate
     history: Sequence[Candidate] = ()
 
-    @property
+    @cached_property
     def values(self) -> Float[np.ndarray, " members"]:
         """Of the members."""
         return np.array([c.value for c in self.members])
+
+    @cached_property
+    def best(self) -> Candidate:
+        """The best member, the first of equals."""
+        return max(self.members, key=lambda c: c.merit)
 
 
 ParentRule = Callable[[Pool, np.random.Generator], Candidate]
@@ -69,7 +76,7 @@ def latest(pool: Pool, rng: np.random.Generator) -> Candidate:
 
 def elite(pool: Pool, rng: np.random.Generator) -> Candidate:
     """The best member, the first of equals: greedy hill climbing."""
-    return max(pool.members, key=lambda c: c.merit)
+    return pool.best
 
 
 def power_law(pool: Pool, rng: np.random.Generator, *, alpha: Nonnegative = 1.0) -> Candidate:
@@ -120,7 +127,7 @@ def several(
     views = views_by(pool.members, metrics)
     view = views[int(rng.integers(len(views)))] if len(views) > 1 else views[0]
     held = {c.uid: (c, children) for c, children in zip(pool.members, pool.children, strict=True)}
-    chosen = rule(pool._replace(members=view, children=np.array([held[c.uid][1] for c in view])), rng)
+    chosen = rule(replace(pool, members=view, children=np.array([held[c.uid][1] for c in view])), rng)
     return held[chosen.uid][0]
 
 

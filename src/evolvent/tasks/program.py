@@ -24,6 +24,7 @@ from evolvent.core import places
 from evolvent.core.errors import UserError, unknown
 from evolvent.core.records import Problem
 from evolvent.guard.sandbox import Call, Limits, Outcome, Sandbox
+from evolvent.tasks import returned
 from evolvent.tasks.base import Demo, Split, key_of, one_user
 from evolvent.tasks.beside import beside, left_behind, source
 from evolvent.tasks.evaluation import Evaluation, invalid, read_result, sound
@@ -31,14 +32,7 @@ from evolvent.tasks.misplaced import refuse_async
 from evolvent.tasks.worlds import WORLDS
 
 PROGRAM = "program.py"
-ENTRY = "evolvent_entry"  # the module that calls an evaluator, with the whole path of the program, as OpenEvolve does
-ENTER = """import importlib
-import os
-
-
-def call(module, function, path):
-    return getattr(importlib.import_module(module), function)(os.path.abspath(path))
-"""
+ENTRY = "evolvent_entry"  # in the sandbox the name of the module `returned`, which calls the evaluator
 EVALUATOR = "evaluator_file"  # the module of an evaluator whose own name can be none, as that of eval.v2.py
 UNSAFE = "EVOLVENT_UNSAFE_NO_SANDBOX"  # what --unsafe-no-sandbox sets
 FILES = re.compile(r"(.+\.py):(.+\.py)")
@@ -210,7 +204,7 @@ def load(rest: str) -> ProgramTask:
     module = evaluator.stem if evaluator.stem.isidentifier() and evaluator.name != PROGRAM else EVALUATOR
     more = beside(evaluator.parent, [code, seed], program)
     files = {name: text for name, text in more.items() if name != evaluator.name}
-    files |= {f"{module}.py": code, f"{ENTRY}.py": ENTER}
+    files |= {f"{module}.py": code, f"{ENTRY}.py": Path(returned.__file__).read_text(encoding="utf-8")}
     seconds = time_limit(code)
 
     def remedy(verdict: Evaluation) -> str:
@@ -240,10 +234,8 @@ def refuse_unreadable(path: Path, text: str) -> None:
     try:
         ast.parse(text)
     except SyntaxError as reason:
-        line = (reason.text or "").strip()
-        raise UserError(
-            f"{path} line {reason.lineno} is not Python: {reason.msg}" + (f" (`{line[:80]}`)" if line else "")
-        ) from None
+        line, where = (reason.text or "").strip(), f" line {reason.lineno}" if reason.lineno else ""
+        raise UserError(f"{path}{where} is not Python: {reason.msg}" + (f" (`{line[:80]}`)" if line else "")) from None
     except (ValueError, RecursionError, MemoryError) as reason:
         raise UserError(f"{path} is not Python: {type(reason).__name__}: {reason}") from None
 

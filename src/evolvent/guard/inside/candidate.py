@@ -45,19 +45,10 @@ def plain(value: Any) -> Any:
     raise Unreadable(f"a value of type {type(value).__name__}")
 
 
-def result(value: Any) -> Any:
-    """OpenEvolve's `EvaluationResult`, which has numbers and texts, as the dictionary that says the same; else the
-    value. Texts only: what else lies beside the numbers is for OpenEvolve's own database."""
-    metrics, artifacts = getattr(value, "metrics", None), getattr(value, "artifacts", None)
-    if not isinstance(metrics, dict) or not isinstance(artifacts, dict | None):
-        return value
-    return {"metrics": metrics, "artifacts": {str(k): v for k, v in (artifacts or {}).items() if isinstance(v, str)}}
-
-
 def encode(value: Any) -> bytes:
     """The frame of a returned value. Raises `Unreadable`."""
     try:
-        return json.dumps({"ok": plain(result(value))}).encode()
+        return json.dumps({"ok": plain(value)}).encode()
     except RecursionError:
         raise Unreadable("a value that is nested too deeply, or contains itself") from None
     except (ValueError, TypeError) as reason:

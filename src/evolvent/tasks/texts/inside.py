@@ -36,6 +36,7 @@ def beside(name: str) -> Any:
 
 
 user = beside("user_program")
+returned = beside("returned")
 
 
 A = TypeVar("A")
@@ -233,14 +234,12 @@ async def _together(function: Any, texts: dict[str, str], rows: list[Any]) -> li
 
 def _result(value: Any) -> Any:
     """A number, or a dict of numbers and texts, as data."""
-    if hasattr(value, "metrics") and hasattr(value, "artifacts"):  # OpenEvolve's EvaluationResult
-        value = {"metrics": value.metrics, "artifacts": value.artifacts}
     if isinstance(value, tuple) and len(value) == 2:  # a score and what there is to say, as GEPA's evaluators give
         score, told = value
         scores = told.get("scores") if isinstance(told, Mapping) else None
         value = {**(scores if isinstance(scores, Mapping) else {}), "score": score, "feedback": _lines(told)}
     try:
-        found = user.plain(value, "what evaluate() returned")
+        found = user.plain(returned.data(value), "what evaluate() returned")
     except user.Refused as reason:
         raise ValueError(str(reason)) from None
     if isinstance(found, dict):
