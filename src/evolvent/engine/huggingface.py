@@ -32,6 +32,7 @@ from evolvent.models.lora import acting
 from evolvent.models.policy import Policy
 
 PREFILL = 2**15  # tokens in one prefill pass, padding included
+CACHE = "past_key_values", "cache"  # what the argument is called before and since transformers 5.24
 
 States = Sequence[Tensor | None]  # hidden states [width], one a row; None where nobody asks for them
 
@@ -97,7 +98,8 @@ class PaddedRunner:
             name: perturbation(policy.model, a.low) if isinstance(a.low, Noise) else a.low for name, a in actors.items()
         }
         self.arguments = takes(policy.model)
-        self.cached = "past_key_values" in self.arguments
+        self.takes_cache = next((name for name in CACHE if name in self.arguments), "")
+        self.cached = bool(self.takes_cache)
         self.rows: list[Row] = []
         self.moved: Sequence[Row] = []  # those whose logits came last
         self.blocks: dict[str, Block] = {}
@@ -209,15 +211,13 @@ class PaddedRunner:
 
     def _pass(self, actor: str, tokens: Tensor, mask: Tensor, cache: Any) -> tuple[Tensor, States]:
         """Logits [rows, vocabulary] and hidden states after the last column of `tokens`; `cache` grows by these."""
-        more: dict[str, Any] = {}
+        more: dict[str, Any] = {self.takes_cache: cache}
         if "position_ids" in self.arguments:
             more["position_ids"] = (mask.cumsum(1) - 1).clamp(min=0)[:, -tokens.shape[1] :]
         if "logits_to_keep" in self.arguments:
             more["logits_to_keep"] = 1
         with acting(self.policy, self.low[actor]), entering(self.head) as seen:
-            out = self.model(
-                input_ids=tokens.to(self.device), attention_mask=mask, past_key_values=cache, use_cache=True, **more
-            )
+            out = self.model(input_ids=tokens.to(self.device), attention_mask=mask, use_cache=True, **more)
         return out.logits[:, -1].float(), list(seen[0][:, -1]) if seen else [None] * len(tokens)
 
     def _recompute(self, rows: Sequence[Row]) -> dict[int, Tensor]:
@@ -289,9 +289,8 @@ def plain(cache: Any) -> bool:
     """Whether the cache is nothing but keys and values of positions, the last ones in a window or all."""
     from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
-    return cache.get_seq_length() > 0 and all(
-        type(x) in (DynamicLayer, DynamicSlidingWindowLayer) for x in cache.layers
-    )
+    kinds = (DynamicLayer, DynamicSlidingWindowLayer)
+    return all(type(x) in kinds for x in cache.layers) and cache.get_seq_length() > 0
 
 
 def select(block: Block, index: Sequence[int]) -> None:
