@@ -39,7 +39,7 @@ def data(given: Any) -> Any:
 
 def entries(given: Mapping[Any, Any]) -> dict[str, Any]:
     """The numbers and texts of a mapping, by name."""
-    found = {}
+    found = {}  # type: dict[str, Any]
     for key, value in given.items():
         name = text(str(key))
         kept = text(value) if isinstance(value, str) else number(value)
