@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import signal
 import time
 import traceback
 from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import closing, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,8 +36,10 @@ class Life(NamedTuple):
 def begin(args: list[str], before: Callable[[], None] = lambda: None, said: Path | None = None) -> int:
     """Fork a process that runs the command line; its number. What it prints goes to the file `said`.
 
-    `before` is called in the process first. A fork spares the seconds that importing torch takes.
+    `before` is called in the process first. A fork spares the seconds that importing torch takes. No connection to a
+    store may be open meanwhile: the child would count on locks that only its parent holds, and lose what it writes.
     """
+    gc.collect()  # engines are cycles; what a test has left behind would be closed at any time
     child = os.fork()
     if child:
         return child
@@ -86,7 +89,7 @@ def live(args: list[str], kill_after: float | None = None, before: Callable[[], 
 
 def record(store: Path, name: str) -> dict[str, Any]:
     """All that a run left, but for what is measured with a clock."""
-    view = read_run(Store(store), name)
+    view = view_of(store, name)
     return {
         "state": timeless(pack.load(store / name / "checkpoint.safetensors")),
         "steps": timeless(view.steps),
@@ -119,4 +122,5 @@ def same(a: Any, b: Any, place: str = "") -> list[str]:
 
 def view_of(store: Path, name: str) -> RunView:
     """The run as it stands."""
-    return read_run(Store(store), name)
+    with closing(Store(store)) as opened:
+        return read_run(opened, name)

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,8 @@ def _names(store: Path) -> list[str]:
     from evolvent.lineage.runs import run_names
     from evolvent.lineage.store import Store
 
-    return run_names(Store(store))
+    with closing(Store(store)) as opened:
+        return run_names(opened)
 
 
 @pytest.fixture(scope="module")
