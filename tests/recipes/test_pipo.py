@@ -16,7 +16,14 @@ from evolvent.core.errors import UserError
 from evolvent.core.records import Batch, Change, Group, Problem, Trajectory
 from evolvent.core.step import Step
 from evolvent.guard.gate import ScoreGate
-from evolvent.recipes.policy_gradient.pipo import PolicyImprovement, progress, unconditional, verified
+from evolvent.recipes.policy_gradient.pipo import (
+    PolicyImprovement,
+    by_group,
+    by_token,
+    progress,
+    unconditional,
+    verified,
+)
 
 PROBLEM = Problem("key", (), {})
 
@@ -59,6 +66,17 @@ def test_token_advantages_count_by_their_mean() -> None:
     assert verified(batch, 1.0) == pytest.approx([1.0, -1.0], abs=1e-5)
 
 
+def test_the_form_for_ppo_by_hand() -> None:
+    """A of every token times clip(xi, -2, 2), without groups."""
+    tokens = Batch([row(0), row(1)], [np.array([9.0, 1.0, 3.0]), np.array([9.0, -2.0, 0.5])])
+    for xi, phi in ((1.5, 1.5), (-0.5, -0.5), (4.0, 2.0), (-4.0, -2.0)):
+        first, second = by_token(tokens, xi)
+        assert list(first) == [9.0 * phi, phi, 3.0 * phi]
+        assert list(second) == [9.0 * phi, -2.0 * phi, 0.5 * phi]
+    rows = Batch([row(0), row(1)], np.array([1.0, -2.0], np.float32))
+    assert list(by_token(rows, 1.5)) == [1.5, -3.0]
+
+
 @dataclass
 class Notebook:
     """A learner that writes down what it is told."""
@@ -81,6 +99,25 @@ def told(part: PolicyImprovement, t: int, score: float, advantage: float) -> Ste
     s = Step(t, role=None, groups=[Group(PROBLEM, rows)], batches=[batch])  # type: ignore[arg-type]
     s.changes = part.tell(s.batches, s)
     return s
+
+
+def test_the_form_for_ppo_needs_no_groups() -> None:
+    inner = Notebook()
+    part = PolicyImprovement(inner, form=by_token, window=2, loss_scale_neg=0.5, watch=0)
+    for t, (score, advantage) in enumerate([(0.0, 1.0), (1.0, 2.0), (1.0, 3.0), (0.0, 4.0)]):
+        rows = [row(2 * t, score), row(2 * t + 1, score)]
+        s = Step(t, role=None, groups=[Group(PROBLEM, rows)])  # type: ignore[arg-type]
+        part.tell([Batch(rows, np.array([advantage, -advantage], np.float32))], s)
+        assert s.metrics.get("pipo/verified", 0) == (t > 1)
+    # window (0, 1): xi = 0.5 / 0.5; then (1, 1), no spread: xi = -1, and the update is reversed at half the scale
+    assert inner.told[2:] == [
+        [("verified", 1.0, [2.0, -2.0])],
+        [("fresh", 1.0, [3.0, -3.0])],
+        [("verified", 0.5, [-3.0, 3.0])],
+        [("fresh", 1.0, [4.0, -4.0])],
+    ]
+    with pytest.raises(UserError, match="by_token"):
+        by_group(Batch([row(0)], np.ones(1, np.float32)), 1.0)
 
 
 def test_the_old_batch_is_verified_by_the_new_rewards_before_the_new_batch_is_learned() -> None:

@@ -41,7 +41,7 @@ archipelago = recipe(
     put("propose.children", 3),
     put("keep.admit", top),
     put("keep.admit.size", 4),
-    wrap("keep", Islands, count=3, every=2),
+    wrap("keep", Islands, count=3, every=6),
     title="Islands",
 )
 """
@@ -109,7 +109,7 @@ def uids(islands: Islands) -> list[list[int]]:
 
 
 def test_islands_take_turns() -> None:
-    keep = Islands(Archive(), count=2, every=2)
+    keep = Islands(Archive(), count=2, every=4)
     keep(step(0, [1.0], ()))
     assert uids(keep) == [[0], [0]]
     for t in (1, 2, 3):
@@ -118,7 +118,7 @@ def test_islands_take_turns() -> None:
     assert [c.island for c in keep.inner.history] == [0, 0, 0, 1, 1, 0, 0]
     assert [c.uid for c in keep.inner.pool().members] == [0, 3, 4]
     s = step(4, [0.5, 0.6])
-    keep(s)  # the second one's second step: migration, of 5 and of 3
+    keep(s)  # the eighth candidate of two islands: migration, of 5 and of 3
     assert uids(keep) == [[0, 1, 2, 3, 5, 6], [0, 3, 4, 5, 7, 8]]
     assert s.metrics | {"island": 1, "migrants": 2, "members": 9, "best": 3.0} == s.metrics
     assert keep.inner.best is keep.inner.history[5]
@@ -126,7 +126,7 @@ def test_islands_take_turns() -> None:
 
 
 def test_admission_holds_on_every_island() -> None:
-    keep = Islands(Archive(partial(top, size=2)), count=2, every=1)
+    keep = Islands(Archive(partial(top, size=2)), count=2, every=2)
     keep(step(0, [1.0], ()))
     keep(step(1, [5.0, 4.0, 3.0]))
     assert uids(keep) == [[1, 2], [0]]
@@ -135,11 +135,36 @@ def test_admission_holds_on_every_island() -> None:
 
 
 def test_who_moves_is_gone() -> None:
-    keep = Islands(Archive(keep_all), count=2, every=1, migration=partial(scatter, share=1.0))
+    keep = Islands(Archive(keep_all), count=2, every=2, migration=partial(scatter, share=1.0))
     keep(step(0, [1.0], ()))
     keep(step(1, [5.0, 4.0, 3.0]))
     keep(step(2, [9.0, 8.0]))
     assert uids(keep) == [[0, 1, 5], [0, 2, 3, 4]]
+
+
+def test_migration_is_by_candidates_and_not_by_steps() -> None:
+    """A step of a batch may have several times as many as there are between two migrations."""
+    keep = Islands(Archive(), count=2, every=3)
+    keep(step(0, [1.0], ()))
+    arrived = []
+    for t, count in enumerate([4, 1, 1, 5, 20, 1], start=1):
+        keep(s := step(t, [float(t)] * count))
+        arrived.append(s.metrics["migrants"] > 0)
+    assert arrived == [False, False, True, False, True, False]  # after 6, and beyond 12, 18, 24 and 30 of them
+
+
+def test_all_islands_together_have_so_many_members() -> None:
+    """The worst of all go, wherever they are; the best of each island stays."""
+    keep = Islands(Archive(keep_all), count=2, every=100, most=3)
+    keep(step(0, [1.0], ()))
+    keep(step(1, [5.0, 4.0, 3.0]))
+    assert uids(keep) == [[1, 2], [0]]  # the seed program is the second island's best
+    keep(step(2, [0.0, -1.0]))
+    assert uids(keep) == [[1, 2], [0]]
+    s = step(3, [9.0, 8.0, 7.0])
+    keep(s)
+    assert uids(keep) == [[6, 7], [0]]
+    assert s.metrics["members"] == 3.0
 
 
 def test_a_seed_program_that_is_lost_is_awaited() -> None:

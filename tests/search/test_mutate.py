@@ -14,7 +14,7 @@ from evolvent.run.session import Session, begin, resume
 from evolvent.run.spec import RunSpec
 from evolvent.search.choice import AsymmetricUCB, outcomes
 from evolvent.search.mutate import Mutate
-from evolvent.search.normal import similarity
+from evolvent.search.novelty import likeness
 
 CHOICE = {"rollout.mutate.choice": "evolvent.search.choice:AsymmetricUCB"}
 
@@ -55,7 +55,7 @@ def test_what_is_too_similar_is_varied_anew(tmp_path: Path, task: str) -> None:
         texts = [c["payload"]["program"] for c in found]
         valid = [c["evaluation"]["value"] is not None for c in found]
         return [
-            max(similarity(texts[i], texts[k]) for k in range(i) if valid[k] and found[k]["step"] < found[i]["step"])
+            max(likeness(texts[i], texts[k]) for k in range(i) if valid[k] and found[k]["step"] < found[i]["step"])
             for i in range(1, len(found))
         ]
 

@@ -163,9 +163,9 @@ def typical(group: Group) -> AnyCell:
 
 
 def differences(old: Row, new: Row) -> list[str]:
-    """Names of the results that are not the same; times aside."""
+    """Names of the results that are not the same; times aside, and metrics that were not recorded before."""
     was, now = (_flat(row) for row in (old, new))
-    return [name for name in sorted({*was, *now}) if was.get(name) != now.get(name)]
+    return [name for name in sorted(was) if was[name] != now.get(name)]
 
 
 def _flat(row: Row) -> dict[str, str]:

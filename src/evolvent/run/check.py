@@ -157,9 +157,12 @@ def refuse_broken(assembled: Assembled) -> None:
 
 
 def refuse_too_long(assembled: Assembled) -> None:
-    """`UserError` if a prompt of the task leaves the model no room to answer."""
+    """`UserError` if a prompt of the task leaves the model no room to answer.
+
+    What writes programs or edits of them words its prompts itself, and endpoints count in tokens of their own.
+    """
     task, policy = assembled.task, assembled.policy
-    if not policy.context or is_endpoint(assembled.spec.model):  # which counts in tokens of its own
+    if not policy.context or is_endpoint(assembled.spec.model) or not judges_answers(task):
         return
     listed = getattr(task, "listed", None)
     problems = [p for split in SPLITS for p in listed(split)] if listed else distinct(task, "train", PROMPTS)

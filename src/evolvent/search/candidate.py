@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -71,6 +72,11 @@ def candidate_of(data: Mapping[str, Any]) -> Candidate:
     """The candidate that `as_dict` wrote down."""
     evaluation = Evaluation(**data["evaluation"])
     return Candidate(**{**data, "evaluation": evaluation, "parents": tuple(data["parents"])})
+
+
+def island_of(members: Iterable[Candidate]) -> int:
+    """The island that most of some candidates were made on: whose members they are."""
+    return Counter(c.island for c in members).most_common(1)[0][0]
 
 
 def ranked(candidates: Iterable[Candidate]) -> list[Candidate]:

@@ -11,15 +11,16 @@ from pydantic import Field
 from evolvent.core.errors import EngineError
 from evolvent.judge.embed_endpoint import EndpointEmbed
 from evolvent.search.archive import Archive
+from evolvent.search.novelty import neighbours
 from evolvent.search.segments import segments
 
 
 @dataclass
 class Embedded:
-    """Novelty rule: max over the members of cos(e(program), e(member)) < threshold, with embeddings e of what may
-    change in a program, its EVOLVE blocks (ShinkaEvolve, arXiv 2509.19349, section 3).
+    """Novelty rule: max over the programs of the island of cos(e(program), e(other)) < threshold, with embeddings e of
+    what may change in a program, its EVOLVE blocks (ShinkaEvolve, arXiv 2509.19349, section 3).
 
-    Where no embedding can be had a program passes: only a verdict rejects. Members' embeddings are made once.
+    Where no embedding can be had a program passes: only a verdict rejects. Embeddings are made once.
 
     embed  of texts: `EndpointEmbed`, or on this machine `evolvent.judge.embed:MiniLM` or `:hashed_ngrams`
     """
@@ -30,7 +31,7 @@ class Embedded:
 
     def __call__(self, program: str, archive: Archive) -> bool:
         """Whether a program is worth an evaluation."""
-        texts = ["\n".join(segments(text)) for text in (program, *(c.text for c in archive.members))]
+        texts = ["\n".join(segments(text)) for text in (program, *(c.text for c in neighbours(archive)))]
         new = [text for text in dict.fromkeys(texts) if text not in self.known]
         try:
             self.known |= zip(new, self.embed(new), strict=True) if new else ()

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from evolvent.core.ranges import Count
+from evolvent.core.ranges import Count, Whole
 from evolvent.core.records import Message, Request
 from evolvent.core.step import Step
 from evolvent.engine.absent import AbsentPolicy
@@ -27,15 +27,16 @@ class Instructions:
         score = share of its candidates that were better than their parents and the seed program, (1 + better) / (2 + n)
         p(instruction) ~ score,  and so is the parent of a new one
 
-    After every `every` candidates the model rewrites an instruction, seeing how it and others have done. Beyond `size`
-    of them the one with the lowest score goes. With `--model none` nobody reads instructions, and nothing happens.
-    The paper does not say how they are scored; this is ours. Metrics: `instructions`, how many there are.
+    After every `every` candidates the model rewrites an instruction, seeing how it and others have done; at 0 there
+    are no instructions. Beyond `size` of them the one with the lowest score goes. With `--model none` nobody reads
+    instructions, and nothing happens. The paper does not say how they are scored; this is ours. Metrics:
+    `instructions`, how many there are.
 
     prompts  folder with an `instruct.md` of your own
     """
 
     inner: Any
-    every: Count = 10
+    every: Whole = 10
     size: Count = 10
     prompts: str = ""
     told: int = field(default=0, init=False)  # of the history: what the counts are of
@@ -50,7 +51,7 @@ class Instructions:
 
     def __call__(self, s: Step) -> Iterator[list[Request]]:
         """The rounds of the proposer, each request with an instruction."""
-        if isinstance(s.role.policy, AbsentPolicy):
+        if isinstance(s.role.policy, AbsentPolicy) or not self.every:
             yield from self.inner(s)
             return
         history = archive_of(s.role).history

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evolvent.core.errors import UserError
-from evolvent.core.ranges import Count, Share
+from evolvent.core.ranges import Count, Share, Whole
 from evolvent.core.records import Change
 from evolvent.core.step import Step
 from evolvent.search.archive import Archive
@@ -69,7 +69,8 @@ class Islands:
     same candidate on another island: it is not evaluated again, and its children are counted once for all islands.
 
     count      islands; OpenEvolve has 5, ShinkaEvolve 2
-    every      so many steps of each island there is a migration, before the first one's next step
+    every      there is a migration after so many candidates of each island, on average
+    most       members of all islands together, 0 for any number: the worst go, but never the best of an island
 
     Metrics: `island`, that of the step; `migrants`, how many have arrived after it; `members`, those of all islands.
     """
@@ -78,8 +79,10 @@ class Islands:
     count: Count = 5
     every: Count = 10
     migration: Migration = ring
+    most: Whole = 0
     islands: list[list[Candidate]] = field(default_factory=list, init=False)
     turn: int = field(default=0, init=False)  # steps that islands have had
+    made: int = field(default=0, init=False)  # candidates that came of them
 
     @property
     def current(self) -> int:
@@ -97,8 +100,10 @@ class Islands:
             archive.history[before:] = [replace(c, island=self.current) for c in archive.history[before:]]
             self.islands[self.current] = [archive.history[c.uid] for c in archive.members]
             self.turn += 1
-            if self.turn % (self.count * self.every) == 0:
+            made, self.made = self.made, self.made + len(archive.history) - before
+            if self.made // (self.count * self.every) > made // (self.count * self.every):
                 arrived = self.migrate(s.rng("migration"))
+            self._trim()
         archive.members = list(self.islands[self.current])
         s.log("migrants", arrived)
         s.log("members", len({c.uid for island in self.islands for c in island}))
@@ -116,6 +121,14 @@ class Islands:
                 self.islands[move.origin] = rest
         return arrived
 
+    def _trim(self) -> None:
+        """Leave no more than `most` members, counted on each island that they are on."""
+        excess = sum(map(len, self.islands)) - self.most
+        if self.most and excess > 0:
+            others = [(c.merit, i, c.uid) for i, island in enumerate(self.islands) for c in ranked(island)[1:]]
+            gone = {(i, uid) for _, i, uid in sorted(others)[:excess]}
+            self.islands = [[c for c in island if (i, c.uid) not in gone] for i, island in enumerate(self.islands)]
+
     def check(self, system: object) -> None:
         """An archive inside, which no other islands are around."""
         if isinstance(self.inner, Islands):
@@ -128,9 +141,9 @@ class Islands:
 
     def state_dict(self) -> dict[str, Any]:
         """Who is on which island, and whose turn it is; the archive inside has a state of its own."""
-        return {"islands": [[c.uid for c in island] for island in self.islands], "turn": self.turn}
+        return {"islands": [[c.uid for c in island] for island in self.islands], "turn": self.turn, "made": self.made}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go back to a saved state; the archive's history comes first."""
-        self.turn = state["turn"]
+        self.turn, self.made = state["turn"], state["made"]
         self.islands = [[self.inner.history[uid] for uid in island] for island in state["islands"]]

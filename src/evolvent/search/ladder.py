@@ -63,7 +63,9 @@ class Ladder:
     the names of local variables only, and the history has those that failed, too; the published code compares texts.
 
     The rewards take the place of the evaluation's own. Metrics, shares of the step's children: `unusable_rung`, `lazy`,
-    `failed_rung`, `invalid_rung`; `better`, those above their parent.
+    `failed_rung`, `invalid_rung`; `better`, those above their parent; `forms`, different programs. `batch_best`: the
+    highest value of a valid child. With `score` and the length of the answers these are what execution-grounded
+    research watches for collapse (arXiv 2601.14525).
     """
 
     inner: Any
@@ -98,6 +100,10 @@ class Ladder:
         ):
             s.log(name, rungs.get(rung, 0) / max(1, len(children)))
         s.log("better", better / max(1, len(children)))
+        programs = [t.info["program"] for t in children if "unusable" not in t.info]
+        s.log("forms", len({form_of(program) for program in programs}) / max(1, len(children)))
+        if values := [v for t in children if (v := t.info["evaluation"].value) is not None]:
+            s.log("batch_best", max(values))
 
     def _find_lazy(self, rows: Sequence[Trajectory], s: Step) -> None:
         archive = archive_of(s.role)
@@ -130,3 +136,11 @@ class Ladder:
         rungs = {"unusable": self.unusable, "lazy": self.lazy, "invalid": self.invalid}
         rung = found.status if found.status in rungs else "failed"
         return rung, rungs.get(rung, self.failed)
+
+
+def form_of(program: str) -> str:
+    """What makes two programs the same: the hash of the normal form, or, of what is no Python, the text."""
+    try:
+        return tree_hash(program)
+    except SyntaxError:
+        return program

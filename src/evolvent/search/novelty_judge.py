@@ -10,7 +10,7 @@ from evolvent.core.records import Problem
 from evolvent.core.step import Step
 from evolvent.search.archive import archive_of
 from evolvent.search.asking import Prompts, ask
-from evolvent.search.normal import similarity
+from evolvent.search.novelty import likeness, neighbours
 
 NEW = re.compile(r"\W*new\b", re.IGNORECASE)
 
@@ -24,7 +24,7 @@ def nobody(programs: Sequence[str], problem: Problem, s: Step, label: str) -> li
 
 @dataclass
 class NoveltyJudge:
-    """Of each program that was too similar, a model says whether it does something else than the member of the archive
+    """Of each program that was too similar, a model says whether it does something else than the program of the island
     that is most like it (ShinkaEvolve, arXiv 2509.19349, section 3).
 
     Where no answer comes the program passes, as in the published code: only a verdict rejects.
@@ -36,10 +36,10 @@ class NoveltyJudge:
 
     def __call__(self, programs: Sequence[str], problem: Problem, s: Step, label: str) -> list[bool]:
         """Whether each program is new after all; `label` tells this asking from others of the step."""
-        members, wording = archive_of(s.role).members, Prompts(self.prompts)
+        others, wording = neighbours(archive_of(s.role)), Prompts(self.prompts)
         texts = []
         for program in programs:
-            nearest = max(members, key=lambda c: similarity(program, c.text))
+            nearest = max(others, key=lambda c: likeness(program, c.text))
             texts.append(wording.render("novelty", program=program, nearest=nearest))
         answers = ask(texts, problem, s, label)
         return [t.error is not None or NEW.match(t.completion) is not None for t in answers]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from evolvent.core.ranges import Count
+from evolvent.core.ranges import Count, Whole
 from evolvent.core.records import Message, Request
 from evolvent.core.step import Step
 from evolvent.engine.absent import AbsentPolicy
@@ -20,9 +20,9 @@ ITEM = re.compile(r"^\s*(?:\d+[.)]|[-*])\s+(.+)$", re.MULTILINE)
 
 @dataclass
 class Scratchpad:
-    """Around a proposer: after every `every` candidates the model sums up those that are valid, one by one; brings its
-    notes on all of the search up to date with these; and recommends what to try, at most `most` things. Every request
-    then carries one recommendation, drawn anew (the meta-scratchpad of ShinkaEvolve, arXiv 2509.19349).
+    """Around a proposer: after every `every` candidates (0: never) the model sums up those that are valid, one by one;
+    brings its notes on all of the search up to date with these; and recommends what to try, at most `most` things.
+    Every request then carries one recommendation, drawn anew (the meta-scratchpad of ShinkaEvolve, arXiv 2509.19349).
 
     With `--model none` there is nobody to ask, and nothing happens. An answer that did not come leaves the notes as
     they were. Metrics: `recommendations`.
@@ -31,7 +31,7 @@ class Scratchpad:
     """
 
     inner: Any
-    every: Count = 10
+    every: Whole = 10
     most: Count = 5
     prompts: str = ""
     told: int = field(default=0, init=False)  # of the history: what the notes are about
@@ -41,7 +41,7 @@ class Scratchpad:
     def __call__(self, s: Step) -> Iterator[list[Request]]:
         """The rounds of the proposer, each request with a recommendation."""
         history = archive_of(s.role).history
-        if len(history) - self.told >= self.every and not isinstance(s.role.policy, AbsentPolicy):
+        if self.every and len(history) - self.told >= self.every and not isinstance(s.role.policy, AbsentPolicy):
             self._sum_up(history[self.told :], s)
             self.told = len(history)
         s.log("recommendations", len(self.recommendations))

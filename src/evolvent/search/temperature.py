@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import heapq
 from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
 
 from evolvent.core.ranges import Count, Positive, Share, Whole
-from evolvent.search.candidate import Candidate
+from evolvent.search.candidate import Candidate, island_of
 from evolvent.search.grid import looks_of
 from evolvent.search.magnitude import moderate
 from evolvent.search.parents import Pool
@@ -27,26 +27,33 @@ def adaptive_boltzmann(
     elites: Count = 3,
     others: Whole = 2,
     population: Count = 100,
+    archive: Count = 50,
     adapts: bool = True,
 ) -> Candidate:
     """With probability `explore` anybody of the population, else one of a few at the temperature T (LoongFlow, arXiv
     2512.24077, and its code, memory/evolution).
 
-        p ~ exp((value - best) / T)    among `elites` members and `others` of the population that are no members
+        p ~ exp((value - best) / T)    among `elites` of the archive and `others` of the population that are not in it
         T = 0.8 clip(base (1 + (2 D - 1)), 0.5, 2) + 0.2 base,  D the diversity; T = base if not `adapts`
 
-    Members are the elites; the population are they and the latest valid candidates of their island. If there are too
-    few of one kind the other fills up. The published code draws the others from everybody, by a comparison that is
-    never true, and has a weight for each candidate that nothing sets.
+    The best `population` candidates of all islands live, and the latest; the best `archive` of these are the elites, of
+    whichever island. The population is who lives on the island whose turn it is, members that have come to it included.
+    If there are too few of one kind the other fills up. In the published code 0.2 of the temperature is that of the
+    step before, which is the base each time; the others are drawn from everybody, by a comparison that is never true;
+    and there is a weight for each candidate that nothing sets.
     """
-    known = {c.uid for c in pool.members}
-    island = Counter(c.island for c in pool.members).most_common(1)[0][0]
-    recent = [c for c in pool.history if c.valid and c.island == island and c.uid not in known][-population:]
-    everybody = [*pool.members, *recent]
+    valid = [c for c in pool.history if c.valid]
+    living = heapq.nlargest(population, valid, key=lambda c: c.merit)
+    alive, members = {c.uid for c in [*living, *valid[-1:]]}, {c.uid for c in pool.members}
+    home = island_of(pool.members)
+    everybody = [c for c in valid if c.uid in alive and (c.island == home or c.uid in members)] or list(pool.members)
     if rng.random() < explore:
         return everybody[int(rng.integers(len(everybody)))]
-    ups = [pool.members[i] for i in rng.permutation(len(pool.members)).tolist()]
-    rest = [recent[i] for i in rng.permutation(len(recent)).tolist()]
+    best = living[:archive]
+    known = {c.uid for c in best}
+    ordinary = [c for c in everybody if c.uid not in known]
+    ups = [best[i] for i in rng.permutation(len(best)).tolist()]
+    rest = [ordinary[i] for i in rng.permutation(len(ordinary)).tolist()]
     few = [*ups[:elites], *rest[:others]]
     few += [*ups[elites:], *rest[others:]][: elites + others - len(few)]
     t = temperature_at(diversity(everybody, rng), base) if adapts else base

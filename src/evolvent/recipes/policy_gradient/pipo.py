@@ -11,7 +11,10 @@ learned from a second time, with C_i for advantages in the clipped surrogate of 
 update, xi < 0 reverses it, scaled by `loss_scale_neg` (0: no reversal, the released code's default; its experiments
 use 0.1). Then the fresh batch is learned from. No rollout is added. Goes around any learner that takes advantages:
 GRPO, RLOO, GSPO. The paper takes 128 problems with 8 answers and KL 0.001. (The released code has mu_t in its own
-window, twice; here, as in the paper, the window ends before it. The form for PPO with a critic is left out.)
+window, twice; here, as in the paper, the window ends before it.)
+
+The form for PPO takes the advantage of every token as its estimator gave it, needs no groups, and leaves a critic
+alone: C_it = A_it clip(xi_t, -2, 2), `learn.policy_improvement.form=evolvent.recipes.policy_gradient.pipo:by_token`.
 """
 
 from collections.abc import Callable, Sequence
@@ -57,9 +60,27 @@ def verified(batch: Batch, xi: float) -> np.ndarray:
     return np.clip(advantage * size[group] / total[group] * xi, -10, 10).astype(np.float32)
 
 
+def by_group(batch: Batch, xi: float) -> np.ndarray:
+    """`verified`, of a batch whose credit compares groups; `UserError` for another one."""
+    if "group" not in batch.columns:
+        raise UserError(
+            "pipo needs to know the group of every row; use it with a credit that compares groups, or set "
+            "learn.policy_improvement.form=evolvent.recipes.policy_gradient.pipo:by_token"
+        )
+    return verified(batch, xi)
+
+
+def by_token(batch: Batch, xi: float) -> np.ndarray | list[Any]:
+    """The form for PPO: C = A clip(xi, -2, 2), with the advantages of tokens (GAE) or rows as they are."""
+    phi = np.float32(np.clip(xi, -2, 2))
+    if any(np.ndim(w) for w in batch.weight):
+        return [np.asarray(w, np.float32) * phi for w in batch.weight]
+    return np.asarray(batch.weight, np.float32) * phi
+
+
 @dataclass
 class PolicyImprovement:
-    """Around a learner: the second look at the batch before. `signal` is what stands for xi in C.
+    """Around a learner: the second look at the batch before. `signal` is what stands for xi in C, `form` computes C.
 
     Metrics: `pipo/progress` (mu less the window's mean), `pipo/xi`, `pipo/verified` (1 where the old batch was used
     again) and, over `watch` rows of it, `pipo/along`: how far the second look took the policy on along the advantages
@@ -68,6 +89,7 @@ class PolicyImprovement:
 
     inner: Learn
     signal: Callable[[float, Sequence[float]], float] = progress
+    form: Callable[[Batch, float], Any] = by_group
     window: int = 8
     loss_scale_pos: float = 1.0
     loss_scale_neg: float = 0.0
@@ -110,9 +132,8 @@ class PolicyImprovement:
         if self.old is None or not use:
             s.log("pipo/along", 0.0)
             return []
-        if "group" not in self.old.columns:
-            raise UserError("pipo needs to know the group of every row; use it with a credit that compares groups")
-        old = Batch(self.old.rows, verified(self.old, xi), "verified", scale * self.old.coefficient, self.old.columns)
+        again = self.form(self.old, xi)
+        old = Batch(self.old.rows, again, "verified", scale * self.old.coefficient, self.old.columns)
         before = self.gap(s.role)
         changes = self.inner.tell([old], s.child(s.role, s.actors, "verification"))
         s.log("pipo/along", float(np.sign(s.metrics["pipo/xi"])) * (self.gap(s.role) - before))

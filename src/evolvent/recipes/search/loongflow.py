@@ -3,8 +3,10 @@
     plan       the model reads the parent, its ancestors and their lessons, and writes a plan
     execute    a program for that plan, tried and mended up to 3 times
     summarise  result against plan: a lesson that stays with the candidate, for later plans
-    parent     p ~ exp((value - best) / T) among 3 elites and 2 others, or anybody with 0.2;  T follows the diversity
-    place      cells of (length, diversity, value), 4 each; 3 islands, every 10 steps the best fifth goes to neighbours
+    parent     p ~ exp((value - best) / T) among 3 of the 50 best of all islands and 2 others of the own one, or anybody
+               there with 0.2;  T follows the diversity
+    place      cells of (length, diversity, value), 4 each; 3 islands; every 10 candidates of each the best fifth goes
+               to its neighbours
 
 With `--model none` operators take the model's place, and there are no plans and no lessons. The numbers are those of
 the published code; its agents' tool use within plan, execution and summary is one request each here.

@@ -2,7 +2,7 @@
 
     island = step mod 5;  parent: uniform 0.2, of the best tenth 0.7, ~ max(value, 0.001) 0.1
     beside it the 3 best and 2 others of the island;  place = cell of (length, diversity) in 10 x 10
-    every 50 steps of an island its best tenth goes to both neighbours
+    every 50 candidates of an island its best tenth goes to both neighbours
     evaluator's stages: 0.5, 0.75, 0.9
 
 Version 0.4 of the code, with its default settings. Its archive of 100 programs is the best tenth here; its population

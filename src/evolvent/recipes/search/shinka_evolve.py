@@ -2,14 +2,15 @@
 
     parent    w = sigmoid(10 (value - median) / MAD) / (1 + children), on one of 2 islands, archive of the best 40
     change    diff 0.6, rewrite 0.3, crossover 0.1; beside the parent inspirations, the best one last
-    novelty   max similarity to the island's programs >= 0.99: varied anew, up to 3 times, before it is evaluated,
-              unless a model says that it does something else after all
+    novelty   max likeness of what may change, the blocks, to that of the island's programs >= 0.99: varied anew, up to
+              3 times, before it is evaluated, unless a model says that it does something else after all
     choice    asymmetric UCB over models, by gain over parent and seed program; over operators where there is no model
     notes     every 10 candidates: summaries, notes, recommendations for the next prompts
 
 Cosines of character n-grams are in the place of embeddings, which rollout.write.novel=evolvent.search.embedded:Embedded
-asks a service for. Without a model nobody is asked whether a similar program
-is new after all: it is rejected, as in the published code where no such model is set.
+asks a service for. Without a model nobody is asked whether a similar program is new after all: it is rejected, as in
+the published code where no such model is set. Members move every 10 candidates, the published interval; the published
+share of them is 0, which leaves the islands apart, and here 0.1.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from __future__ import annotations
 from evolvent.core.claim import claim, up
 from evolvent.core.recipe import put, recipe, wrap
 from evolvent.recipes.search.random_search import random_search
-from evolvent.search.admission import top
 from evolvent.search.choice import AsymmetricUCB
 from evolvent.search.context import inspirations
 from evolvent.search.islands import Islands, scatter
@@ -46,8 +46,7 @@ shinka_evolve = recipe(
     put("rollout.mutate.novel", dissimilar),
     put("rollout.mutate.choice", AsymmetricUCB),
     put("rollout.mutate.tries", 3),
-    put("keep.admit", top),
-    wrap("keep", Islands, count=2, every=10, migration=scatter),
+    wrap("keep", Islands, count=2, every=5, migration=scatter, most=40),
     wrap("propose", Scratchpad),
     title="ShinkaEvolve",
     paper="arXiv 2509.19349",

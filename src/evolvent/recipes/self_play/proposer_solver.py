@@ -1,8 +1,11 @@
 """Proposer and solver: one adapter makes up problems, the other solves them, on one engine.
 
-arXiv 2505.03335 (Absolute Zero), section 3.2; in the manner of arXiv 2508.05004 (R-Zero) as to two sets of weights.
+The pattern, and not one paper's method: the proposer is rewarded as in Absolute Zero (arXiv 2505.03335, section 3.2),
+with two sets of weights as in R-Zero (arXiv 2508.05004). Absolute Zero itself has one model in both roles, three kinds
+of tasks about programs, a baseline for each kind and role, and no problems of others.
 
-    proposer's reward   1 - p where 0 < p < 1, else 0      p: share of `tries` attempts of the solver that are right
+    proposer's reward   (1 - p) / copies where 0 < p < 1, else 0
+                        p: share of `tries` attempts of the solver that are right; copies: of the proposal in its batch
     solver's reward     the verifier's verdict
 
 A proposal that does not parse, cannot be solved, belongs to the gate or test split, or was made before earns nothing.
@@ -147,6 +150,5 @@ proposer_solver = recipe(
     put("solver/adapter", Lora, rank=16),
     put("solver/propose", FromPool),
     roles={"proposer": grpo, "solver": grpo},
-    title="Absolute Zero: Reinforced Self-play Reasoning with Zero Data",
-    paper="arXiv 2505.03335",
+    title="Proposer and solver (pattern)",
 )

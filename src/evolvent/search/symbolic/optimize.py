@@ -137,7 +137,7 @@ def offered(team: Team, fault: Fault, level: str) -> list[Edit]:
         own = narrowed(team, fault, "tools") if "tool" in fault.reasons else []
         if not own:
             own = narrowed(team, fault, "backbone")
-            own += [e for e in possible(team, node, "topology") if e.op not in (*EDGES, "remove")]
+            own += [e for e in possible(team, node, "topology") if e.op not in EDGES]
         return own
     return []
 

@@ -34,7 +34,8 @@ class WriteGradients:
     """Roll out: a model says what is wrong with an answer (loss), then node by node from the last to the first what is
     to change there (gradient) and what it needs of the nodes before; then the optimizers ask it for edits.
 
-    truth, scored  whether the loss is told the right answer, and that the score was 0; without it gives a score itself
+    truth, scored  whether the loss is told the right answer, and that the score was 0. The paper asks the model for a
+                   score where the data has none; here every task has one
     losses         wrong answers of a batch that are looked at
     attempts       until an edit makes a sound team; then it is dropped
     nodes          `last`: the loss alone edits the prompt of the last node, without back-propagation
