@@ -7,7 +7,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -73,6 +73,17 @@ class Answering(BaseHTTPRequestHandler):
         self.end_headers()
         with contextlib.suppress(OSError):  # the client may have gone
             self.wfile.write(text)
+
+    def stream(self, chunks: Iterable[Any], end: str = "data: [DONE]\n\n") -> None:
+        """A reply in server-sent events; the connection's end is its end, as where nobody knows its length."""
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream; charset=utf-8")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        with contextlib.suppress(OSError):
+            for event in [*(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks), end]:
+                self.wfile.write(event.encode())
+                self.wfile.flush()
 
     def hang_up(self, after: bytes = b"") -> None:
         """Begin a reply, send some of it, and close the connection."""

@@ -619,6 +619,79 @@ def test_errors_are_counted_and_left_out() -> None:
     assert list(whole.errors.values()) == [4]
 
 
+# --- streams that nobody asked for ---
+
+
+def pieces(api: str, *texts: str, finish: str | None = "stop", usage: bool = True) -> list[dict[str, Any]]:
+    """The chunks of a reply with these texts."""
+    forms = [{"delta": {"content": t}} if api == "chat" else {"text": t} for t in texts]
+    last = {"delta": {}} if api == "chat" else {"text": ""}
+    parts = [f | {"index": 0, "finish_reason": None} for f in forms] + [last | {"index": 0, "finish_reason": finish}]
+    kind = "chat.completion.chunk" if api == "chat" else "text_completion"
+    chunks: list[dict[str, Any]] = [{"object": kind, "choices": [p], "usage": None} for p in parts]
+    return chunks + [{"choices": [], "usage": {"prompt_tokens": 11, "completion_tokens": 5}}] * usage
+
+
+@pytest.mark.parametrize("api", ["chat", "completions"])
+@pytest.mark.parametrize("usage", [True, False])
+def test_a_stream_that_nobody_asked_for_is_read(api: str, usage: bool) -> None:
+    log = Log()
+    with Scripted(lambda a: a.stream(pieces(api, "4", "2 ☃", usage=usage))) as server:
+        path = "/completions" if api == "completions" else ""
+        engine = EndpointEngine(f"{server.url}{path}#m", Ledger(), prices=(1.0, 2.0), replay=log, **QUICK)
+        branch = finish(engine, prompts("tell me"))[0]
+        assert len(server.bodies) == 1
+        assert "stream" not in server.bodies[0]
+    assert (branch.error, branch.stop) == (None, "end")
+    assert TextFormat().decode(branch.tokens[branch.start :]) == "42 ☃"
+    spent = engine.ledger.spent["method"]
+    prefilled, sampled = (11, 5) if usage else (guess("tell me"), guess("42 ☃"))
+    assert (spent["model_calls"], spent["prefilled"], spent["sampled"]) == (1, prefilled, sampled)
+    assert spent["money"] == pytest.approx((prefilled + 2 * sampled) / 1e6)
+    assert engine.estimated == (not usage)
+    assert branch.info["completion_tokens"] == sampled
+    assert sum("reply" in paid for paid in log.replies.values()) == 1  # and it can be replayed
+
+
+def test_a_stream_that_breaks_off_is_tried_again_and_paid() -> None:
+    cut = pieces("chat", "one or two", finish=None, usage=False)
+    branch, engine, server = one(failing(3, lambda a: a.stream(cut, end="")))  # more often than useless replies are
+    assert TextFormat().decode(branch.tokens[branch.start :]) == "at last"
+    assert len(server.bodies) == engine.ledger.of("model_calls") == 4
+    assert engine.ledger.of("sampled") == 3 * guess("one or two") + 3
+    assert engine.estimated == engine.retries == 3
+    branch, engine, _ = one(lambda a: a.stream(cut, end=""), attempts=2)
+    assert branch.error == "endpoint: the stream breaks off before the end of the reply"
+    assert engine.ledger.of("model_calls") == 2
+
+
+def test_an_error_in_a_stream_is_told_like_an_error_reply() -> None:
+    busy, bad = ({"error": {"message": f"it is {code}", "code": code}} for code in (503, 400))
+    branch, engine, server = one(failing(2, lambda a: a.stream([busy])))
+    assert branch.error is None
+    assert (len(server.bodies), engine.ledger.of("model_calls")) == (3, 1)  # a refusal costs nothing
+    branch, engine, server = one(lambda a: a.stream([bad]))
+    assert branch.error == "endpoint: status 400: it is 400"
+    assert (len(server.bodies), engine.ledger.of("model_calls")) == (1, 0)
+    with pytest.raises(UserError, match=r"refuses the key .no."):
+        one(lambda a: a.stream([{"error": {"message": "no", "code": 401}}]))
+    begun = pieces("chat", "abcd", finish=None, usage=False)
+    branch, engine, _ = one(lambda a: a.stream([*begun, busy]), attempts=2)
+    assert branch.error == "endpoint: the stream breaks off with status 503: it is 503"
+    assert (engine.ledger.of("model_calls"), engine.ledger.of("sampled")) == (2, 2)
+
+
+def test_a_key_that_comes_in_pieces_is_blotted_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVOLVENT_API_KEY", KEY)
+    branch, _, _ = one(lambda a: a.stream(pieces("chat", "it is ", KEY[:7], KEY[7:])))
+    assert TextFormat().decode(branch.tokens[branch.start :]) == "it is ***"
+
+
+def test_a_reply_in_one_piece_is_read_whatever_it_calls_itself() -> None:
+    branch, _, _ = one(lambda a: a.say(chat_reply("fine"), headers={"Content-Type": "text/event-stream"}))
+    assert TextFormat().decode(branch.tokens[branch.start :]) == "fine"
+
+
 # --- how many, how fast, how often ---
 
 

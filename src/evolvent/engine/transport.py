@@ -22,6 +22,7 @@ import httpx
 from evolvent.core.errors import UserError
 from evolvent.core.random import digest, stream
 from evolvent.core.untrusted import read_json
+from evolvent.engine.events import Broken, is_stream, whole
 from evolvent.engine.reply import body_text, counts, guess, message, reply_text, retry_after, short
 
 T = TypeVar("T")
@@ -315,6 +316,12 @@ class Transport:
             wait = self.backoff * 2**attempt * (0.5 + 0.5 * rng.random())
             try:
                 status, headers, text = await self._once("POST", path, body)
+                if 200 <= status < 300 and is_stream(headers, text):
+                    status, text = whole(text)
+                    text = self.secret.scrub(text)  # again: a key may have come in pieces
+            except Broken as reason:
+                made.charge(body, self.secret.scrub(reason.said))
+                made.error = self.reason(reason)
             except (httpx.TransportError, httpx.DecodingError, TimeoutError) as reason:
                 if not isinstance(reason, httpx.ConnectError | httpx.ConnectTimeout):
                     made.charge(body, "")  # it was sent, so it may well be billed
