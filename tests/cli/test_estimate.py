@@ -132,6 +132,19 @@ def test_a_model_that_writes_no_program_uses_up_no_evaluations(
     assert "spent nothing of a budget of 30 evaluations; try --dry-run with a budget in steps" in said
 
 
+def test_a_search_that_evaluates_its_children_later_is_reckoned_by_steps_that_do(
+    here: Path, sandboxed: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """HGM evaluates the seed program on ten instances, makes five children, and then mostly evaluates one of them."""
+    how = "run", "hgm", "--task", "program:repair:10", "--model", "none"
+    found = data(capsys, *how, "--budget", "40 evaluations", "--dry-run")
+    assert (found["steps"], found["verifier_calls"]) == (1 + 5 + 30, 40)
+    run = data(capsys, *how, "--budget", "40 evaluations", "--no-final", "--no-report", "--quiet", "--skip-audit")
+    assert found["steps"] / 1.5 < run["steps"] < 1.5 * found["steps"]
+    short = data(capsys, *how, "--budget", "3 steps", "--dry-run")  # which end before anybody is evaluated again
+    assert (short["steps"], short["verifier_calls"]) == (3, 10)
+
+
 def test_it_takes_no_longer_than_a_step_or_two(capsys: pytest.CaptureFixture[str]) -> None:
     begun = time.perf_counter()
     found = data(capsys, *dry("grpo", budget="100000 steps"))

@@ -35,6 +35,16 @@ def test_a_recipe_to_start_from(name: str, here: Path, capsys: pytest.CaptureFix
     REGISTRY.pop(shown["composition"])
 
 
+def test_what_cannot_be_written_leaves_nothing(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("mine.part").mkdir()  # in the way, as a full disk would be
+    for kind in ("task", "recipe"):
+        assert "mine" in call(capsys, "new", kind, "mine.py", code=2)
+        assert not Path("mine.py").exists()
+    Path("mine.part").rmdir()
+    call(capsys, "new", "task", "mine.py")
+    assert Path("mine.py").is_file()
+
+
 def test_a_task_to_start_from(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It passes its audit, and the model that ships with the package is neither hopeless nor perfect at it."""
     call(capsys, "new", "task", "my words.py")

@@ -3,19 +3,45 @@
 from __future__ import annotations
 
 import hashlib
+import html
 import random
 import re
 from base64 import b64encode
+from pathlib import Path
+from typing import Any
 
 import pytest
+from tests.cli.test_runs import call
 from tests.lineage.test_descent import SEARCH, made, partly, view
 from tests.lineage.test_report import NASTY, Page
+from tests.loopback import Scripted, chat_reply
 
 from evolvent.core.secrets import redact
 from evolvent.lineage import report
 from evolvent.lineage.report import render
 from evolvent.lineage.runs import RunView
-from evolvent.lineage.tree import MOST, SIZE, Tree, room_for, shortened, tree_of
+from evolvent.lineage.tree import MOST, REASON_LINES, REASON_SIZE, SIZE, Tree, room_for, shortened, tree_of
+
+USELESS = """Better, as a diff and as a whole.
+
+<<<<<<< SEARCH
+y = 2.0
+=======
+y = 3.0
+>>>>>>> REPLACE
+
+```python
+def point():
+    x = nothing
+    return x
+```
+"""
+EVALUATOR = """
+def evaluate(program_path):
+    space = {}
+    exec(open(program_path).read(), space)
+    return float(space["point"]())
+"""
 
 
 def rows(tree: Tree) -> list[tuple[int, int | None, int, bool]]:
@@ -59,6 +85,70 @@ def test_the_page_has_the_way_to_each_with_its_changes() -> None:
     own = next(box for box in boxes if 'id="c5"' in box)
     assert "<ins>+y = 7  # later</ins>" in own
     assert "<del>-y = &lt;b&gt;7</del>" in own
+
+
+def failing(uid: int, status: str, feedback: str, text: str = "") -> dict[str, Any]:
+    """A child of the first one without a value."""
+    found = made(uid, None, [0], "model", text)
+    found["evaluation"] |= {"status": status, "feedback": feedback}
+    return found
+
+
+def boxes(page: str) -> dict[int, str]:
+    """What the page has of each candidate, by number."""
+    found = re.finditer(r'<details class="node[^"]*" id="c(\d+)".*?</details>', page, re.DOTALL)
+    return {int(box[1]): box[0] for box in found}
+
+
+def test_an_answer_without_a_program_has_its_reason_and_no_diff() -> None:
+    why = "diff 1 of 1: the search text <b> matches nowhere"
+    tree = tree_of(view(made(0, 1.0, [], "seed", "x = 1\ny = 1"), failing(1, "unusable", why)))
+    assert [(n.lines, n.reason) for n in tree.nodes[1:]] == [([], why)]
+    nobody = failing(1, "unusable", why)
+    box = boxes(render(view(made(0, 1.0, [], "seed", "x = 1\ny = 1"), {**nobody, "payload": {}})))[1]
+    assert '<pre class="why">diff 1 of 1: the search text &lt;b&gt; matches nowhere</pre>' in box
+    assert box.count("<pre") == 1
+    assert "<del>" not in box
+
+
+def test_who_has_no_value_has_its_reason_beside_the_diff() -> None:
+    seed = made(0, 1.0, [], "seed", "x = 1\ny = 1")
+    seed["evaluation"]["feedback"] = "all is well"  # which is no reason
+    page = render(view(seed, failing(1, "raised", "line 2: NameError", "x = 1\ny = z"), failing(2, "timeout", "")))
+    assert '<pre class="why">line 2: NameError</pre>' in boxes(page)[1]
+    assert "<ins>+y = z</ins>" in boxes(page)[1]
+    assert "<del>-x = 1</del>" in boxes(page)[2]  # an empty program that ran is one
+    assert "all is well" not in page
+    assert page.count('class="why"') == 1
+
+
+def test_reasons_are_shortened() -> None:
+    told = [f"line {i}" for i in range(100)]
+    seed = made(0, 1.0, [], "seed", "x")
+    many, wide = failing(1, "raised", "\n".join(told)), failing(2, "raised", "x" * 100_000)
+    reasons = {n.uid: n.reason for n in tree_of(view(seed, many, wide, failing(3, "raised", " short\n"))).nodes}
+    assert reasons == {0: "", 1: "\n".join(told[:REASON_LINES]) + " ...", 2: "x" * REASON_SIZE + " ...", 3: "short"}
+
+
+def test_the_report_of_a_search_says_why_answers_were_of_no_use(
+    tmp_path: Path, sandboxed: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A model whose diffs match nowhere, and whose programs raise, in a search as a user begins it."""
+    (tmp_path / "evaluator.py").write_text(EVALUATOR)
+    (tmp_path / "program.py").write_text("def point():\n    x = 1.0\n    return x\n")
+    with Scripted(lambda a: a.say(chat_reply(USELESS))) as server:
+        task = "--task", tmp_path / "evaluator.py", "--seed-program", tmp_path / "program.py"
+        how = "--model", f"{server.url}#m", "--budget", "3 steps", "--set", "propose.children=2", "--no-final"
+        call(capsys, "run", "random-search", *task, *how, "--name", "one", "--store", tmp_path / "runs")
+    page = (tmp_path / "runs/one/report.html").read_text()
+    assert Page(page).loads == []
+    found = [html.unescape(box) for box in boxes(page).values()]
+    useless = [box for box in found if ">unusable<" in box]
+    raised = [box for box in found if ">raised<" in box]
+    assert useless
+    assert raised
+    assert all("the search text matches nowhere" in box and "<del>" not in box for box in useless)
+    assert all("NameError" in box and "<ins>+    x = nothing</ins>" in box for box in raised)
 
 
 def grown(count: int, seed: int = 0, text: str = "") -> RunView:
@@ -163,7 +253,7 @@ def test_only_the_script_of_the_page_may_run() -> None:
     nasty["notes"] = {"model": NASTY, "usd": 0.1}
     nasty["evaluation"]["status"] = NASTY
     worse = {**made(2, None, [0], NASTY, NASTY), "notes": {"model": NASTY}}
-    worse["evaluation"]["status"] = NASTY
+    worse["evaluation"] |= {"status": NASTY, "feedback": NASTY}
     page = render(view(made(0, 1.0, [], "seed", NASTY), nasty, worse))
     found = Page(page)
     assert found.loads == []

@@ -358,3 +358,36 @@ def test_rewritten_problems_have_to_be_problems(code: str, severity: str, found:
     (check,) = [c for c in audit(task).checks if c.name == "rewrite"]
     assert (check.severity, found in check.finding) == (severity, True), check
     task.close()
+
+
+HANGS = """
+import time
+
+TIMEOUT = 0.2
+
+
+def problems():
+    for i in range(40):
+        yield {"prompt": f"{i}+1=", "answer": str(i + 1)}
+
+
+def reward(completion, answer):
+    if len(completion) > 3:
+        time.sleep(100)
+    return float(completion.strip() == answer)
+"""
+
+
+def test_a_verifier_that_hangs_on_some_answers_is_not_waited_for_long(tmp_path: Path) -> None:
+    """Each time-out costs its seconds twice: after two of them nothing more is asked, and the report says why."""
+    (tmp_path / "hangs.py").write_text(HANGS)
+    task = load_task(str(tmp_path / "hangs.py"))
+    begun = time.perf_counter()
+    report = audit(task)
+    assert time.perf_counter() - begun < 15  # of 75 answers that hang
+    assert [c.name for c in report.failed] == ["errors"]  # right answers do not hang, and are not said to
+    assert "2 of" in report.failed[0].finding
+    assert "more were not asked for" in report.failed[0].finding
+    assert "TIMEOUT" in report.failed[0].example
+    assert task.most_late > 2  # a run waits for more
+    task.close()

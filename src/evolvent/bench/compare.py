@@ -14,6 +14,7 @@ from evolvent.bench.metrics import metric
 from evolvent.bench.pool import AnyCell, run_cells
 from evolvent.bench.statistics import Interval, sign_flip_p, t_interval
 from evolvent.core.errors import UserError
+from evolvent.core.files import whole
 from evolvent.core.ledger import Budget
 from evolvent.lineage.figures import clamped
 from evolvent.lineage.runs import RunView
@@ -235,7 +236,8 @@ def plot(comparison: Comparison, path: Path) -> None:
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     try:
-        figure.savefig(path, dpi=150)
+        with whole(path) as part:
+            figure.savefig(part, dpi=150, format=path.suffix.removeprefix("."))
     except ValueError as reason:
         raise UserError(f"cannot draw {path}: {reason}") from None
     finally:

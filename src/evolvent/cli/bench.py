@@ -115,7 +115,6 @@ def compare(
         problems=o["problems"],
         say=lambda line: console.print(line),
     )
-    plot(result, Path(picture))
     if as_json:
         emit(
             {
@@ -126,8 +125,10 @@ def compare(
                 "picture": picture,
             }
         )
+        plot(result, Path(picture))  # last: where it cannot be written, what was measured has been said
         return
     print_comparison(result)
+    plot(result, Path(picture))
     click.echo(f"Learning curves: {picture}")
 
 

@@ -112,16 +112,21 @@ class Reckoning:
 def tried(assembled: Assembled) -> Reckoning:
     """A step, what it spent, and how many such the budget pays for. `UserError` if it spends nothing.
 
-    By rules some steps of a search evaluate nobody: it is the mean over as many as it takes until somebody is.
+    By rules some steps of a search evaluate nobody: it is the mean over as many as it takes until somebody is. Where
+    candidates are evaluated after they were made, such steps are how a search begins, and part of the `first`.
     """
     system, budget, answers = assembled.system, Budget.parse(assembled.spec.budget), judges_answers(assembled.task)
     done = [] if answers else system.step()
     first, steps = dict(system.ledger.spent["method"]), 0
     if (left := budget.amount - first[budget.unit]) <= 0:
         return Reckoning(done, first, dict.fromkeys(first, 0.0), 0)
-    for _ in range(IDLE if assembled.spec.model == "none" else 1):
+    later = evaluates_later(assembled)
+    for _ in range(IDLE if assembled.spec.model == "none" or later else 1):
+        before = dict(system.ledger.spent["method"])
         done, steps = system.step(), steps + 1
         if system.ledger.of("verifier_calls") > first["verifier_calls"]:
+            if later and before[budget.unit] < budget.amount:
+                first, left, steps = before, budget.amount - before[budget.unit], 1
             break
     each = {unit: (amount - first[unit]) / steps for unit, amount in system.ledger.spent["method"].items()}
     if not each[budget.unit]:
@@ -129,6 +134,11 @@ def tried(assembled: Assembled) -> Reckoning:
         raise UserError(f"a step spent nothing of a budget of {said}; try --dry-run with a budget in steps")
     count = left / each[budget.unit]
     return Reckoning(done, first, each, max(1.0, count) if answers else math.ceil(count))
+
+
+def evaluates_later(assembled: Assembled) -> bool:
+    """Whether a search evaluates its candidates in steps of their own, and not when they are made."""
+    return any(find_field(role.slots["judge"], "at_once") == 0 for role in assembled.system.roles.values())
 
 
 def print_search(assembled: Assembled, as_json: bool, final: bool | None = True) -> None:

@@ -14,6 +14,7 @@ import click
 from evolvent.cli import complete
 from evolvent.cli.options import emit, json_option
 from evolvent.core.errors import UserError
+from evolvent.core.files import whole
 
 TASK = '''"""A task of your own: problems and a reward. See docs/write-a-task.md.
 
@@ -129,7 +130,8 @@ def new(kind: str, file: str) -> None:
     name = variable.replace("_", "-")
     title = name.replace("-", " ").capitalize()
     text = TASK if kind == "task" else RECIPE
-    path.write_text(text.format(file=shlex.quote(file), name=name, variable=variable, title=title))
+    with whole(path) as part:
+        part.write_text(text.format(file=shlex.quote(file), name=name, variable=variable, title=title))
     click.echo(f"wrote {file}; its first lines say what to do next")
 
 

@@ -47,7 +47,6 @@ def compare_methods(
         options["baselines"],
         say=lambda line: console.print(line),
     )
-    plot(result, picture)
     known = getattr(getattr(loaded, "world", None), "known", ())
     if as_json:
         emit(
@@ -60,10 +59,12 @@ def compare_methods(
                 "picture": str(picture),
             }
         )
+        plot(result, picture)  # last: where it cannot be written, what was measured has been said
         return
     print_searches(result)
     for value, who, when in known:
         click.echo(f"Best known: {value:z.10g}, {who}, {when}")
+    plot(result, picture)
     click.echo(f"Best values over the budget: {picture}")
 
 

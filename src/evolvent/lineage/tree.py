@@ -12,6 +12,8 @@ from evolvent.lineage.yields import NOBODY, model_of
 
 MOST = 300  # candidates that a page shows, with all of their ancestors
 SIZE = 2_000_000  # characters of changes in a page; the longest are shortened until they fit
+UNUSABLE = "unusable"  # the status of an answer without a program, which is kept as a candidate without a text
+REASON_LINES, REASON_SIZE = 8, 800  # of why somebody has no value, and characters
 
 Lines = list[tuple[str, str]]  # the mark of each line of a diff, and the line
 
@@ -23,11 +25,12 @@ class Node:
     value    as text; of who has none how its evaluation ended
     note     what else is to be said of the value
     failed   whether there is no value
+    reason   why there is none, as the evaluation said
     parent   the one that was varied; None: it is a seed program
     beside   others that the operator may have looked at
     indent   how many generations it is from the way to the best one
     best     whether it is on that way
-    lines    what changed against the parent; the whole text of a seed program
+    lines    what changed against the parent; the whole text of a seed program; none, where there is no text
     cut      how many lines of this are left out, or shortened
     """
 
@@ -38,6 +41,7 @@ class Node:
     value: str
     note: str
     failed: bool
+    reason: str
     parent: int | None
     beside: tuple[int, ...]
     indent: int
@@ -121,8 +125,11 @@ def parent_of(candidate: Candidate) -> int | None:
 
 
 def change_of(view: RunView, candidate: Candidate) -> Lines:
-    """What changed against the parent; of a seed program its text."""
+    """What changed against the parent; of a seed program its text. Nothing of a model's answer that had no program in
+    it: it would be all of the parent, taken out."""
     parent, text = parent_of(candidate), text_of(candidate)
+    if candidate["evaluation"]["status"] == UNUSABLE and not text:
+        return []
     if parent is None:
         return [(" ", line) for line in text.split("\n")]
     return changed(text_of(view.candidates[parent]), text)
@@ -166,6 +173,7 @@ def node_of(candidate: Candidate, indent: int, best: bool, lines: Lines, cut: in
         value=f"{evaluation['value']:z.10g}" if worth(candidate) else str(evaluation["status"]),
         note="evaluated in part" if worth(candidate) and not valid(candidate) else "",
         failed=not worth(candidate),
+        reason=reason_of(candidate),
         parent=parent_of(candidate),
         beside=tuple(int(uid) for uid in candidate["parents"][1:]),
         indent=indent,
@@ -173,6 +181,15 @@ def node_of(candidate: Candidate, indent: int, best: bool, lines: Lines, cut: in
         lines=lines,
         cut=cut,
     )
+
+
+def reason_of(candidate: Candidate) -> str:
+    """Why it has no value: the first lines of what its evaluation said; empty for who has one."""
+    if worth(candidate):
+        return ""
+    said = str(candidate["evaluation"]["feedback"]).strip()
+    shown = "\n".join(said.split("\n")[:REASON_LINES])[:REASON_SIZE]
+    return shown if shown == said else f"{shown.rstrip()} ..."
 
 
 def told(count: int, most: int, shown: int) -> str:

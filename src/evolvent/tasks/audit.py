@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from itertools import combinations
 from typing import Any, Literal
@@ -27,6 +28,7 @@ from evolvent.core.records import Problem
 from evolvent.tasks.base import SPLITS, Attempt, Score, Split, Task, distinct, score_all
 from evolvent.tasks.evaluation import judges_answers
 from evolvent.tasks.probe import FULL, LONG, Sheet, answers, combined, find_golds, play, turns_of, wrong_answers
+from evolvent.tasks.user import NotTried, UserTask
 
 Severity = Literal["ok", "warn", "fail", "skipped"]
 PROBLEMS = 32
@@ -37,6 +39,8 @@ FEW = 4
 REWRITTEN = 8  # problems that are rewritten, once in depth and once in breadth
 TOO_SLOW = 1.0  # seconds for one verdict that are worth a warning
 MOST_SHOWN = 60
+MOST_LATE = 2  # verdicts of a batch that are waited for in vain: each takes the time-out twice
+VERY_LONG = {"long garbage", "long gold"}  # kinds of answers that a verifier may fail on with a warning
 OPEN = "not made: the task is open-ended, a good answer is good for every problem"
 
 
@@ -100,11 +104,34 @@ def audit(task: Task, problems: int = PROBLEMS, seed: int = 0) -> Report:
         drawn = {split: distinct(task, split, count, seed) for split in SPLITS}
     except VerifierError as reason:
         raise UserError(f"task `{task.name}` fails to draw problems: {reason}") from reason
+    with impatient(task):
+        report = _looked_at(task, drawn, problems, seed)
+    report.seconds = time.perf_counter() - begun
+    return report
+
+
+@contextmanager
+def impatient(task: Task) -> Iterator[None]:
+    """Wait for few verdicts that do not come: what hangs on some answers would keep an audit for many minutes."""
+    if isinstance(task, UserTask):
+        task.most_late = MOST_LATE
+    try:
+        yield
+    finally:
+        if isinstance(task, UserTask):
+            del task.most_late
+
+
+def _looked_at(task: Task, drawn: dict[Split, list[Problem]], problems: int, seed: int) -> Report:
+    """All checks; of a verifier that hangs on ordinary answers only those that say so."""
     sample = _sample(drawn, _affordable(task, drawn["train"], problems))
     report = Report(task.name, len(sample))
     golds, gold_error = find_golds(task, sample)
     sheet = Sheet(task, sample, golds)
     sheet.try_all(answers(sheet, stream(seed, "audit", task.name)))
+    if any(isinstance(s, NotTried) and t[1] not in VERY_LONG for t, s in zip(sheet.tried, sheet.scores, strict=True)):
+        report.checks += [_splits(task, drawn, seed), _prompts(task, drawn), _errors(sheet)]
+        return report
     sheet.try_all(combined(sheet, wrong_answers(sheet)))
     report.checks += [_splits(task, drawn, seed), _prompts(task, drawn), _draws(task, seed)]
     report.checks += [_gold(sheet, gold_error), _room(task, sheet)]
@@ -113,7 +140,6 @@ def audit(task: Task, problems: int = PROBLEMS, seed: int = 0) -> Report:
     report.checks += [_same_again(sheet), _constant(sheet)]
     if hasattr(task, "rewrite"):
         report.checks.append(_rewrites(task, sample, seed))
-    report.seconds = time.perf_counter() - begun
     return report
 
 
@@ -191,7 +217,9 @@ def _gold(sheet: Sheet, error: str) -> Check:
     if not known:
         return Check("gold", "skipped", "not made: the task has no gold(), nobody knows whether full marks can be had")
     failed = {
-        t[0] for t, s in zip(sheet.tried, sheet.scores, strict=True) if t[1] == "gold" and not isinstance(s, Score)
+        t[0]
+        for t, s in zip(sheet.tried, sheet.scores, strict=True)
+        if t[1] == "gold" and not isinstance(s, Score | NotTried)
     }
     rows = [row for row in sheet.of("gold") if row[2].outcome < FULL]
     if rows:
@@ -244,7 +272,7 @@ def _long(sheet: Sheet) -> Check:
     full = [*sheet.full("long garbage"), *sheet.full("long gold")]
     if full:
         return Check("long answers", "fail", "a very long answer earns full marks", _show(full[0][1]), REMEDIES["many"])
-    attempts = [t[2] for t in sheet.tried if t[1] in ("long garbage", "long gold") and len(t[3]) >= LONG][:3]
+    attempts = [t[2] for t in sheet.tried if t[1] in VERY_LONG and len(t[3]) >= LONG][:3]
     begun = time.perf_counter()
     score_all(sheet.task, attempts)
     seconds = (time.perf_counter() - begun) / max(1, len(attempts))
@@ -268,12 +296,14 @@ def _values(sheet: Sheet) -> Check:
 
 
 def _errors(sheet: Sheet) -> Check:
-    errors = [s for s in sheet.scores if isinstance(s, Exception)]
+    errors = [s for s in sheet.scores if isinstance(s, Exception) and not isinstance(s, NotTried)]
     if not errors:
         return Check("errors", "ok", f"none in {len(sheet.scores)} verdicts")
-    found = f"{len(errors)} of {len(sheet.scores)} verdicts failed"
+    untried = sum(isinstance(s, NotTried) for s in sheet.scores)
+    found = f"{len(errors)} of {len(sheet.scores) - untried} verdicts failed"
+    found += f"; {untried} more were not asked for" if untried else ""
     kinds = {t[1] for t, s in zip(sheet.tried, sheet.scores, strict=True) if isinstance(s, Exception)}
-    severity: Severity = "warn" if kinds <= {"long garbage", "long gold"} else "fail"
+    severity: Severity = "warn" if kinds <= VERY_LONG else "fail"
     return Check(
         "errors", severity, found, str(errors[0]), "a wrong answer is worth 0; raise only where judging itself fails"
     )

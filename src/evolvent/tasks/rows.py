@@ -156,7 +156,7 @@ def messages_of(row: Row, source: str, needed: bool = True) -> tuple[Message, ..
         raise UserError(f"{source}: {row.place} has no `prompt`, which the model is shown (its columns: {columns})")
     raise UserError(
         f"{source}: the prompt of {row.place} should be text, or a list of messages such as "
-        f'{{"role": "user", "content": "2+2="}}, and is {str(prompt)[:60]!r}'
+        f'{{"role": "user", "content": "2+2="}}, and is {prompt!r:.60}'
     )
 
 

@@ -36,13 +36,20 @@ CODE = re.compile(r"(.+\.py)(?::(\w+))?")
 NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
 
 
+class NotTried(VerifierError):
+    """A verdict that was not asked for, since too many others of its batch had crashed or timed out."""
+
+
 class UserTask(RowTask):
     """A task whose verdicts come from a function of a user's file.
 
     path       the Python file, with `problems` too unless `rows` are given
     function   the name of the reward function
     rows       of a data file, and `source`, what errors call it
+    most_late  time-outs in one batch, after which the rest of it is not tried; an audit waits for fewer
     """
+
+    most_late = MOST_FAILURES
 
     def __init__(
         self,
@@ -101,13 +108,14 @@ class UserTask(RowTask):
     def score_many(self, attempts: Sequence[Attempt]) -> list[Score | VerifierError]:
         """Verdicts in one round trip, in the order of the attempts; a failure stands in the place of its score.
 
-        After a crash or a time-out, completions are tried one by one until the one that did it is found.
+        After a crash or a time-out, completions are tried one by one until the one that did it is found. After
+        `MOST_FAILURES` of them, or `most_late` time-outs, the rest is not tried.
         """
         results: dict[int, Score | VerifierError] = {}
-        alone, failures = False, 0
+        alone, failures, late = False, 0, 0
         while waiting := [i for i in range(len(attempts)) if i not in results]:
-            if failures >= MOST_FAILURES:
-                rest = VerifierError(f"{self._called} was not tried: {failures} crashes or time-outs in one batch")
+            if failures >= MOST_FAILURES or late >= self.most_late:
+                rest = NotTried(f"{self._called} was not tried: {failures} crashes or time-outs in one batch")
                 results |= dict.fromkeys(waiting, rest)
                 break
             chosen = waiting[:1] if alone else waiting
@@ -120,6 +128,7 @@ class UserTask(RowTask):
                     more = f"; {self.file.longer}" if isinstance(reason, TimedOut) else ""
                     results[chosen[0]] = self._failed(attempts[chosen[0]], f"failed: {reason}{more}")
                     failures += 1
+                    late += isinstance(reason, TimedOut)
             except VerifierError as reason:  # the process cannot be brought back to where it was
                 results |= dict.fromkeys(chosen, reason)
         return [results[i] for i in range(len(attempts))]

@@ -39,6 +39,10 @@ class UserFile:
         try:
             self.worker.start()
         except ProcessError as reason:
+            if isinstance(reason, Raised) and reason.kind == "Refused":  # it does import, and cannot be used as it is
+                has = reason.reason.removeprefix("it has ")
+                said = f" has {has}" if has != reason.reason else f": {reason.reason}"
+                raise UserError(f"{self.name}{said}") from None
             remedy = "mend it, or install what it needs"
             raise UserError(self.explain(reason, "does not import", remedy, limited=False)) from None
         self.worker.timeout = self.constant("TIMEOUT", CALL_TIME, (int, float))

@@ -190,7 +190,7 @@ def test_what_is_told_has_an_end() -> None:
 @pytest.mark.parametrize(
     ("code", "texts", "told"),
     [
-        ("x = 1\n", "", "has nothing that evaluates"),
+        ("x = 1\n", "", r"^\w+\.py has nothing that evaluates; add def evaluate\(texts\)"),
         ("def evaluate(texts): return 1\n", "", "has no texts to begin with"),
         ("def evaluate(texts): return 1\nseed_candidate = {'a': 3}\n", "", "seed_candidate should have a text"),
         ("def evaluate(texts): return 1\nseed_candidate = []\n", "", "seed_candidate should have a text"),
@@ -205,7 +205,7 @@ def test_what_is_told_has_an_end() -> None:
             "has an adapter, and no examples",
         ),
         ("class A:\n    def __init__(self, x): pass\n    def evaluate(self): pass\n", "", "made without arguments"),
-        ("adapter = 3\n", "", "adapter is an int without evaluate"),
+        ("adapter = 3\n", "", r"^\w+\.py: adapter is an int without evaluate"),
         ("trainset = 3\ndef evaluate(texts, example): pass\n", "", "trainset is an int"),
         ("TIMEOUT = 'long'\ndef evaluate(texts): return 1\n", "", "TIMEOUT is 'long'"),
         ("def evaluate(texts): return 1\n", "none.toml", "there is no file"),
