@@ -126,6 +126,24 @@ def test_a_folder_of_data_may_have_the_name_of_a_module(any_kind: Sandbox) -> No
     assert first.value == second.value == [random.Random(3).random(), "data"]
 
 
+def test_files_may_be_bytes(any_kind: Sandbox) -> None:
+    text = "from pathlib import Path\ndef f(): return [list(Path(n).read_bytes()) for n in ('x.bin', 'd/y.npy')]"
+    one = Call({"program.py": text, "x.bin": bytes(range(256)), "d/y.npy": b""}, "program", "f", ())
+    [outcome] = any_kind.run([one], QUICK)
+    assert outcome.value == [list(range(256)), []]
+
+
+def test_python_is_the_interpreter_of_the_run(any_kind: Sandbox) -> None:
+    text = """
+        import shutil, subprocess
+        def f():
+            ask = ["-c", "import sys, numpy; print(sys.prefix)"]
+            return [subprocess.check_output([name, *ask], text=True).strip() for name in ("python", "python3")]
+    """
+    outcome = run(any_kind, text, Limits(seconds=60.0))
+    assert outcome.value == [sys.prefix] * 2, outcome
+
+
 def test_arrays_become_lists_and_nan_stays_a_float(any_kind: Sandbox) -> None:
     text = """
         import numpy as np

@@ -57,6 +57,17 @@ def test_a_full_buffer_is_replayed_once_with_advantages_over_the_median_group() 
     assert len(step(part, 3, [row(7, 1.0)], [0.0]).batches) == 1
 
 
+def test_one_lucky_group_does_not_raise_the_bar() -> None:
+    """The middle one of 0.1, 0.2 and 0.9 is 0.2; their mean, 0.4, would leave out the second row."""
+    part = Replay(capacity=2, warmup=0)
+    for t, score in enumerate((0.2, 0.9, 0.1)):
+        step(part, t, [row(t, score)], [0.0])
+    step(part, 3, [row(8, 0.6), row(9, 0.3)], [0.1, 0.1])
+    part.means = part.means[:3]  # without the rows' own group
+    replay = step(part, 4, [row(10, 0.0)], [0.0]).batches[1]
+    assert replay.weight == pytest.approx([0.6 - 0.2, 0.3 - 0.2], abs=1e-6)
+
+
 def test_what_is_no_longer_better_than_usual_is_not_replayed() -> None:
     part = Replay(capacity=2, warmup=0)
     step(part, 0, [row(0, 0.5), row(1, 0.9)], [0.1, 0.2])

@@ -10,6 +10,7 @@ from tests.loopback import Answering, Scripted, chat_reply
 from tests.recipes.recipe_runs import steps
 
 from evolvent.core.errors import UserError
+from evolvent.core.step import Step
 from evolvent.run.assemble import Assembled, assemble
 from evolvent.run.session import begin
 from evolvent.run.spec import RunSpec
@@ -109,6 +110,62 @@ def test_a_proxy_that_misleads_is_given_up(
     assert loops.place == place
     loops._gauge(history, proxies, s)
     assert loops.place == place  # only what is tested from now on counts
+
+
+def measured(proxies: list[float | None], name: str = "lesson-0") -> list[Candidate]:
+    """The launched one and children of it, each with its proxy; None: it is not valid."""
+    made = []
+    for i, proxy in enumerate(proxies):
+        evaluation = Evaluation(None) if proxy is None else Evaluation(0.5, {f"proxy/{name}": proxy}, complete=not i)
+        made.append(Candidate(i, {"program": f"x = {i}"}, evaluation, (0,) if i else ()))
+    return made
+
+
+def begun(loops: TwoLoops, made: Assembled, t: int) -> list[tuple[int, tuple[str, ...]]]:
+    """Who is evaluated further in a step, and on what."""
+    (requests,) = loops(Step(t, made.main_role))
+    return [(r.resume[0].info["candidate"], r.resume[0].info["instances"]) for r in requests if r.resume]
+
+
+def test_the_highest_by_the_proxy_are_tested_first_and_nobody_below_the_launched_one(sandboxed: str) -> None:
+    made = assemble(spec(propose__slots="2", propose__delay="0"))
+    loops, archive = ready(made), archive_of(made.main_role)
+    # 0 is launched; 3 is as good, 4 worse and 6 not valid
+    archive.history = measured([0.5, 0.6, 0.9, 0.5, 0.4, 0.7, None, 0.8])
+    archive.members = archive.history[:1]
+    first = made.task.world.stages[0]  # type: ignore[attr-defined]
+    assert begun(loops, made, 2) == [(2, first), (7, first)]  # two at once
+    assert begun(loops, made, 3) == [(2, first), (7, first)]  # these are not through: nobody else starts
+    loops.running, loops.ended = loops.running[1:], [[2, "no gain"]]
+    assert begun(loops, made, 4) == [(7, first), (5, first)]
+    loops.running, loops.ended = [], [[uid, "no gain"] for uid in (2, 7, 5)]
+    assert begun(loops, made, 5) == [(1, first)]  # one slot stays free: nobody left is better than the launched one
+    loops.running, loops.ended = [], [[uid, "no gain"] for uid in (2, 7, 5, 1)]
+    assert begun(loops, made, 6) == []
+
+
+def test_who_is_launched_sets_the_bar(sandboxed: str) -> None:
+    made = assemble(spec(propose__slots="9", propose__delay="0"))
+    loops, archive = ready(made), archive_of(made.main_role)
+    archive.history = measured([0.5, 0.6, 0.9, 0.7, 0.8])
+    archive.members = archive.history[:1]
+    loops.launched, loops.ended = [0, 3], [[3, "launched"]]
+    assert [uid for uid, _ in begun(loops, made, 2)] == [2, 4]
+
+
+def test_without_a_proxy_chance_says_who_is_tested(sandboxed: str) -> None:
+    made = assemble(spec(propose__slots="9", propose__delay="0"))
+    loops, archive = ready(made), archive_of(made.main_role)
+    archive.history = measured([0.5, 0.6, 0.9, 0.5, 0.4])
+    archive.members = archive.history[:1]
+    loops.place = -1
+    order = [uid for uid, _ in begun(loops, made, 2)]
+    assert sorted(order) == [1, 2, 3, 4]  # also who is not better by the proxy
+    orders = set()
+    for t in range(3, 9):
+        loops.running = []
+        orders.add(tuple(uid for uid, _ in begun(loops, made, t)))
+    assert len(orders) > 1
 
 
 def test_guard_rails(sandboxed: str) -> None:

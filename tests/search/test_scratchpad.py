@@ -140,10 +140,39 @@ def steady(a: Answering) -> str:
     return ANSWERS.get(kind, f"<<<<<<< SEARCH\n{line}\n=======\n{line}1\n>>>>>>> REPLACE")
 
 
+ADVICE = "Earlier programs of this search suggest"
+
+
+@pytest.mark.parametrize(("every", "asked"), [("", 1), ("0", 0)])
+def test_a_scratchpad_that_is_off_asks_nobody(tmp_path: Path, task: str, every: str, asked: int) -> None:
+    script = Model()
+    settings = {"propose__scratchpad__every": every} if every else {}
+    with Scripted(script) as server:
+        result = run("shinka-evolve", tmp_path / "runs", task, server, 11, **settings)
+    assert len(script.shown) >= 10
+    assert script.asked["notes"] == script.asked["recommend"] == asked
+    assert (script.asked["summary"] > 0) == asked
+    assert any(ADVICE in shown for shown in script.shown) == asked
+    assert any("told" in c["notes"] for c in result.view.candidates.values()) == asked
+
+
+@pytest.mark.parametrize(("every", "asked"), [("", 1), ("0", 0)])
+def test_instructions_that_are_off_stand_in_no_prompt(tmp_path: Path, task: str, every: str, asked: int) -> None:
+    script = Model()
+    settings = {"propose__instructions__every": every} if every else {}
+    with Scripted(script) as server:
+        result = run("alphaevolve", tmp_path / "runs", task, server, 11, **settings)
+    children = [c for c in result.view.candidates.values() if c["parents"]]
+    assert script.asked["instruct"] == asked
+    assert {bool(c["notes"].get("told")) for c in children} == {bool(asked)}
+    assert any(text in shown for shown in script.shown for text in (FIRST, GOOD)) == asked
+
+
 def test_settings_that_make_no_sense(tmp_path: Path, task: str) -> None:
     with Scripted(Model()) as server:
         for name, value, told in (
-            ("propose__scratchpad__every", "0", "at least 1"),
+            ("propose__scratchpad__every", "-1", "propose.scratchpad.every must be at least 0, got -1"),
+            ("propose__scratchpad__most", "0", "at least 1"),
             ("propose__scratchpad__prompts", str(tmp_path / "nowhere"), "no folder"),
             ("rollout__write__openings", "9", "from 1 to 4"),
         ):

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from evolvent.core.records import Group, Request
 from evolvent.core.step import Step
 from evolvent.run.assemble import assemble
 from evolvent.run.session import begin
 from evolvent.run.spec import RunSpec
 from evolvent.search.archive import Archive, archive_of
 from evolvent.search.candidate import Candidate
+from evolvent.search.loop import written
 from evolvent.search.selfmodify import one_failure, weaknesses
 from evolvent.search.stages import second_best
 from evolvent.tasks.evaluation import Evaluation, over_instances
@@ -132,6 +134,41 @@ def test_a_change_that_fails_is_a_finding(sandboxed: str, body: str, told: str) 
     assert told in made.info["unusable"]
     assert made.error is None
     assert s.metrics["unchanged"] == 1
+
+
+USELESS = (
+    SEED.replace("def solve(", "def before(")
+    + '''
+
+def solve(source, tools):
+    """A patch that mends nothing."""
+    return source + "\\nTRIED = True"
+'''
+)
+
+
+def evaluated(agent: str, **settings: str) -> tuple[Evaluation, float, list[int]]:
+    """What DGM measures of a child, on how many faults, and how many faults there are in each stage."""
+    role = assemble(RunSpec("dgm", "program:repair:15", "none", settings=settings)).main_role
+    s = Step(1, role)
+    problem = role.task.draw("train", s.rng("problem"))
+    archive_of(role).history = [Candidate(0, {"program": SEED}, Evaluation(0.1))]
+    child = written(1, Request(problem, 1, uses=("0",)), agent, "self")
+    role.judge([Group(problem, [child])], s)
+    return child.info["evaluation"], role.ledger.of("verifier_calls"), [len(x) for x in role.task.world.stages]
+
+
+def test_who_solves_nothing_of_the_small_set_is_evaluated_on_no_more(sandboxed: str) -> None:
+    found, calls, stages = evaluated(USELESS)
+    assert stages == [10, 5]
+    assert (found.value, found.complete, calls) == (0.0, False, 10)
+
+
+@pytest.mark.slow
+def test_other_rules_let_it_through(sandboxed: str) -> None:
+    for settings in ({"judge.promote": "everybody"}, {"judge.promote.least": "0"}):
+        found, calls, _ = evaluated(USELESS, **settings)
+        assert (found.value, found.complete, calls) == (0.0, True, 15)
 
 
 @pytest.mark.slow

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.loopback import Answering, Scripted, chat_reply
 
 from evolvent.core.errors import UserError
 from evolvent.core.loop import TooManyErrors
+from evolvent.core.records import Group, Request
+from evolvent.core.step import Step
 from evolvent.run.assemble import assemble
 from evolvent.run.result import Result
 from evolvent.run.session import begin
 from evolvent.run.spec import RunSpec
+from evolvent.search.archive import archive_of
+from evolvent.search.candidate import Candidate
+from evolvent.search.loop import written
+from evolvent.tasks.evaluation import Evaluation
 
 DIFF = "<<<<<<< SEARCH\n    x = 1.0\n=======\n    x = 2.5\n>>>>>>> REPLACE"
 WHOLE = """Better:
@@ -114,6 +122,74 @@ def test_requests_that_cost_money_are_not_asked_for_as_long(
         assert len(server.bodies) == 12
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 700
+
+
+class Silent:
+    """Is asked for programs, and writes none."""
+
+    def __init__(self) -> None:
+        self.prompts: list[str] = []
+
+    def __call__(self, requests: Sequence[Request], s: Step) -> list[Group]:
+        self.prompts += [r.memory[0].content for r in requests]
+        return [Group(r.problem, [written(i, r, "", "")]) for i, r in enumerate(requests)]
+
+
+DRAWS = 400
+
+
+def drawn(recipe: str, uses: tuple[str, ...] = ("0", "1"), **settings: str) -> tuple[Counter[str], list[str]]:
+    """Which kinds of change a recipe asks for in so many draws, and the first lines of its prompts."""
+    named = {"rollout.write.attempts": "1"} | {name.replace("__", "."): value for name, value in settings.items()}
+    role = assemble(RunSpec(recipe, "program:landscape", "simulated", settings=named)).main_role
+    write, silent = role.slots["rollout"].write, Silent()
+    write.ensemble.setup(role)
+    write.inner = silent
+    history = [Candidate(i, {"program": f"x = {i}"}, Evaluation(float(i))) for i in range(2)]
+    archive_of(role).history = history
+    (group,) = write([Request(role.task.draw("train", np.random.default_rng(0)), DRAWS, uses=uses)], Step(1, role))
+    return Counter(t.info["operator"] for t in group.trajectories), [p.split("\n")[0] for p in silent.prompts]
+
+
+@pytest.mark.parametrize(
+    ("recipe", "expected"),
+    [
+        ("shinka-evolve", {"diff": 0.6, "rewrite": 0.3, "cross": 0.1}),
+        ("alphaevolve", {"diff": 0.8, "rewrite": 0.2}),
+        ("openevolve", {"diff": 1.0}),
+    ],
+)
+def test_kinds_of_change_are_drawn_by_their_shares(recipe: str, expected: dict[str, float]) -> None:
+    found, _ = drawn(recipe)
+    assert set(found) == set(expected)
+    for kind, p in expected.items():
+        assert abs(found[kind] - DRAWS * p) <= 4 * (DRAWS * p * (1 - p)) ** 0.5
+
+
+def test_a_crossover_with_nobody_is_a_rewrite() -> None:
+    found, _ = drawn("shinka-evolve", uses=("0",))
+    assert set(found) == {"diff", "rewrite"}
+    assert abs(found["rewrite"] - DRAWS * 0.4) <= 4 * (DRAWS * 0.4 * 0.6) ** 0.5
+
+
+def test_shares_are_a_setting() -> None:
+    shares = {f"rollout__write__kinds__{kind}": str(x) for kind, x in (("diff", 0), ("rewrite", 1), ("cross", 3))}
+    found, _ = drawn("shinka-evolve", **shares)
+    assert set(found) == {"rewrite", "cross"}
+    assert abs(found["cross"] - DRAWS * 3 / 4) <= 4 * (DRAWS * 3 / 16) ** 0.5
+
+
+@pytest.mark.parametrize("openings", [1, 2, 4])
+def test_how_a_prompt_opens_is_drawn(openings: int) -> None:
+    _, lines = drawn("alphaevolve", rollout__write__openings=str(openings))
+    found = Counter(lines)
+    assert len(lines) == DRAWS
+    assert len(found) == openings
+    assert all(abs(n - DRAWS / openings) <= 4 * (DRAWS / openings) ** 0.5 for n in found.values())
+
+
+def test_alphaevolve_draws_of_four_openings_and_others_have_one() -> None:
+    assert [len(set(drawn(recipe)[1])) for recipe in ("alphaevolve", "openevolve", "shinka-evolve")] == [4, 1, 1]
 
 
 def test_a_change_outside_the_marks_is_not_taken(tmp_path: Path, task: str) -> None:

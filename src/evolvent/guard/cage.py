@@ -20,7 +20,7 @@ PRIVATE = "/sandbox"
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store", "/etc/ld.so.cache", "/etc/alternatives")
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 ENVIRONMENT = {
-    "PATH": "/usr/local/bin:/usr/bin:/bin",
+    "PATH": f"{os.path.dirname(sys.executable)}:/usr/local/bin:/usr/bin:/bin",  # `python` is this interpreter
     "HOME": PRIVATE,
     "USER": "sandbox",
     "LANG": "C.UTF-8",

@@ -21,8 +21,9 @@ import subprocess
 import threading
 import time
 import weakref
+from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
@@ -69,12 +70,12 @@ class Limits:
 class Call:
     """One function call: `module.function(*arguments, **keywords)`, in a new folder that holds `files`.
 
-    files      name (also `folder/name`) -> text
+    files      name (also `folder/name`) -> text, or bytes
     arguments  JSON data, as are the keywords
     seed       for `random` and NumPy, before the module is imported; without, each call draws differently
     """
 
-    files: Mapping[str, str]
+    files: Mapping[str, str | bytes]
     module: str
     function: str
     arguments: tuple[Any, ...] = ()
@@ -87,8 +88,10 @@ class Call:
             parts = PurePosixPath(name).parts
             if not parts or name.startswith("/") or ".." in parts or "\0" in name:
                 raise UserError(f"`{name}` is no name for a file of a program (use names like `main.py` or `lib/a.py`)")
+        binary = {name: b64encode(x).decode() for name, x in self.files.items() if isinstance(x, bytes)}
         return {**{n: getattr(self, n) for n in ("module", "function", "seed")}} | {
-            "files": dict(self.files),
+            "files": {name: text for name, text in self.files.items() if isinstance(text, str)},
+            **({"binary": binary} if binary else {}),
             "arguments": list(self.arguments),
             "keywords": dict(self.keywords),
         }
@@ -212,14 +215,15 @@ class Sandbox:
         """The outcomes of the calls, in their order. Raises `UserError` where calls are no JSON or nothing starts."""
         wanted = (limits or Limits()).data()
         try:
-            frames = [packed({"call": call.data()}) for call in calls]
+            for call in calls:  # whole frames are made one by one: files may be large
+                packed(replace(call, files=dict.fromkeys(call.files, "")).data())
         except (TypeError, ValueError, RecursionError) as reason:
             raise UserError(f"arguments of a call have to be JSON data ({reason})") from None
         with self._lock:
             outcomes: dict[int, Outcome] = {}
             with selectors.DefaultSelector() as selector:
                 try:
-                    self._run(frames, wanted, selector, outcomes)
+                    self._run(calls, wanted, selector, outcomes)
                 finally:  # an interrupt: keepers see their socket close, and end their call
                     for key in list(selector.get_map().values()):
                         key.data.socket.close()
@@ -227,19 +231,21 @@ class Sandbox:
 
     def _run(
         self,
-        frames: list[bytes],
+        calls: Sequence[Call],
         limits: dict[str, Any],
         selector: selectors.BaseSelector,
         outcomes: dict[int, Outcome],
     ) -> None:
-        waiting = list(reversed(range(len(frames))))
+        waiting = list(reversed(range(len(calls))))
         flights: set[int] = set()
         returned: set[int] = set()
-        while len(outcomes) < len(frames):
+        while len(outcomes) < len(calls):
             while waiting and len(flights) < self.workers:
                 index = waiting.pop()
                 deadline = time.monotonic() + limits["seconds"] + SLACK
-                flight = Flight(index, *self._open(limits), memoryview(frames[index]), deadline, limits)
+                flight = Flight(
+                    index, *self._open(limits), memoryview(packed({"call": calls[index].data()})), deadline, limits
+                )
                 flights.add(index)
                 selector.register(flight.socket, selectors.EVENT_READ | selectors.EVENT_WRITE, flight)
             ready = selector.select(0.02 if any(k.data.watched for k in selector.get_map().values()) else 1.0)

@@ -84,7 +84,7 @@ class Lookahead(Sample):
         for b in tree.branches:  # children come after their parents
             if b.parent is not None and b.stop != "pruned":
                 parent, own = by[b.parent], b.tokens[b.fork_at :].tolist()
-                look = len(own) in self.looks and not b.stop and not parent.stop
+                look = b.mask[b.fork_at :].sum() in self.looks and not b.stop and not parent.stop
                 if parent.stop == "pruned" or (look and prune(own, parent.tokens[b.fork_at :].tolist())):
                     tree.stop(b, "pruned")
                     self.pruned += 1
@@ -96,7 +96,8 @@ class Lookahead(Sample):
         live = [b for family in grown for b in family if not b.stop]
         have = sum(len(f) if any(not b.stop for b in f) else k for f, k in zip(grown, self.width, strict=True))
         enough = have >= round(sum(self.width) * (self.full - self.decay * self.age / limit))
-        return self.age >= self.most or (enough and all(b.mask[b.fork_at :].sum() > max(self.looks) for b in live))
+        looked_at = (b.mask[b.fork_at :].sum() >= max(self.looks) for b in live if b.parent is not None)
+        return self.age >= self.most or (enough and all(looked_at))
 
     def _openings(self, b: Branch) -> list[tuple[float, int, int, int]]:
         """Where a branch that has just moved may open others, the likeliest first: (-p, branch, place, token)."""

@@ -40,6 +40,7 @@ def notes(assembled: Assembled, pool: str = "") -> list[str]:
         idle_workers(assembled),
         large_steps(assembled),
         empty_block(assembled.task),
+        *getattr(assembled.task, "notes", ()),
     )
     return [line for line in lines if line]
 

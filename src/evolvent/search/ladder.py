@@ -56,7 +56,7 @@ class Ladder:
     lazy      a program that is there already; it is not evaluated
     failed    running it failed: an exception, a limit, no Python
     invalid   it ran, and what it gave is wrong
-    shape     of the value of a valid one
+    shape     of the value of a valid one, which is never worth less than a failure
 
     `level` says with whom a program is compared: 1 with its parent, 2 with everybody who was in the history before the
     step, 3 with the programs of the step as well; at 0 with nobody. The same are programs that differ in layout and in
@@ -132,7 +132,7 @@ class Ladder:
                     f"the seed program's value {found.value:g} is rewarded with {shaped:g}, a failure with {worst:g}; "
                     "scale values with --set judge.ladder.shape=power --set judge.ladder.shape.low=... and .high=..."
                 )
-            return "valid", shaped
+            return "valid", max(shaped, self.unusable, self.lazy, self.failed, self.invalid)
         rungs = {"unusable": self.unusable, "lazy": self.lazy, "invalid": self.invalid}
         rung = found.status if found.status in rungs else "failed"
         return rung, rungs.get(rung, self.failed)

@@ -1,12 +1,12 @@
 """What goes into the sandbox with an evaluator of the user's: the files of its folder that it names.
 
-These are modules that it imports, those that they import, and files of text whose names stand in them: as one text, as
-"data/x.json", or put together of texts behind a beginning that need not be known, as Path(__file__).parent / "data" /
-"x.json" or os.path.join(HERE, "data", "x.json"). Text goes whatever its suffix, but Python, which goes where it is
-imported: a folder may hold other programs. What is nowhere named, as runs and environments, is not guessed.
+These are modules that it imports, those that they import, and files and folders whose names stand in them (see
+`named`). A file goes whatever its suffix, but Python, which goes where it is imported: a folder may hold other
+programs. A named folder goes with all that is in it, and of the evaluator's own folder what a pattern in the text
+matches. What is nowhere named, as runs and environments, is not guessed.
 
-A file that its suffix says to be text has to fit, or the task is refused. Another one that does not, as a binary one,
-stays behind, for it may be one that the evaluator writes; where it is missed, the verdict says so (`left_behind`).
+A file that its suffix says to be text has to fit, and so has a folder, or the task is refused. Another file that does
+not stays behind, for it may be one that the evaluator writes; where it is missed, the verdict says so (`left_behind`).
 """
 
 from __future__ import annotations
@@ -16,31 +16,37 @@ import importlib.util
 import os
 import re
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from evolvent.core.errors import UserError
+from evolvent.tasks.named import TEXT, data, folders, patterns
 
-MOST = 2**20  # bytes of all files together
-LONGEST = 200  # characters of a name
-DEEPEST = 50  # expressions within each other that are read
-TEXT = (".json", ".jsonl", ".csv", ".tsv", ".txt", ".md", ".yaml", ".yml", ".toml")
-JOINING = ("join", "Path", "PosixPath", "PurePath", "PurePosixPath", "joinpath", "with_name")
-SAME = ("resolve", "absolute", "abspath", "realpath", "fspath", "str")  # the same path, written otherwise
+MOST = 16 * 2**20  # bytes of all files together
+MANY = 4096  # files of a folder; each takes a page in the sandbox, whose folder has 64 MiB
 MISSED = re.compile(r"No such file or directory: '([^']+)'|FileNotFoundError: (\S+) not found")
 OPENEVOLVE = "openevolve"
+CASES = 'Path(__file__).parent / "cases"'
+
+Files = dict[str, str | bytes]
 
 
-def beside(folder: Path, codes: Sequence[str], program: Path) -> dict[str, str]:
-    """Name -> text of the files in a folder that these codes name; never the `program` that is evaluated.
+def beside(
+    folder: Path, codes: Sequence[str], program: Path, say: Callable[[str], None] = lambda line: None
+) -> dict[str, str | bytes]:
+    """Name -> content of the files in a folder that these codes name; never the `program` that is evaluated.
 
-    `UserError` for a file known as text that is none or leads out of the folder, or for more than `MOST` bytes.
+    `say` is told what a code may look for, and will not find. `UserError` for a file known as text or a named folder
+    that leads out of the folder, or for more than `MOST` bytes.
     """
-    found: dict[str, str] = {}
+    found: Files = {}
     others: list[Path] = []
+    whole: dict[Path, None] = {}  # folders, in order
+    alike: dict[str, None] = {}
     left = list(codes)
     while left:
-        tree = ast.parse(left.pop())
+        code = left.pop()
+        tree = ast.parse(code)
         for path in [*modules(tree, folder), *data(tree, folder)]:
             name = path.relative_to(folder).as_posix()
             if name in found or path.samefile(program):
@@ -50,26 +56,111 @@ def beside(folder: Path, codes: Sequence[str], program: Path) -> dict[str, str]:
                 continue
             if path.suffix != ".py" and not inside(path, folder):
                 raise UserError(f"{path} leads out of the evaluator's folder; put a copy of the file there instead")
-            found[name] = text = within(path, room(found))
+            found[name] = content = within(path, room(found))
             if path.suffix == ".py":
-                try:
-                    ast.parse(text)
-                except (SyntaxError, ValueError, RecursionError, MemoryError) as reason:
-                    raise UserError(f"{path} is not Python ({reason}); mend it, it goes with the evaluator") from None
-                left.append(text)
+                left.append(code_of(path, content))
+        whole |= dict.fromkeys(folders(tree, folder))
+        for pattern, line in patterns(tree):
+            if pattern:
+                alike[pattern] = None
+            else:
+                told = code.splitlines()[line - 1].strip()[:80]
+                say(
+                    f"`{told}` looks through the evaluator's own folder, of which only what is named goes into the "
+                    f"sandbox; put what it looks for into a folder below, and look through {CASES}"
+                )
+    for path in whole:
+        add(found, files_of(path, folder, say), folder, program, f"the folder {path}")
+    for pattern in alike:
+        matched = [path for path in sorted(folder.glob(pattern)) if goes(path, folder)]
+        add(found, matched, folder, program, f"what {pattern} matches in {folder}")
     for path in others:  # after all that has to fit
-        content = plain(path) if inside(path, folder) and path.stat().st_size <= room(found) else None
-        if content is not None:
-            found[path.relative_to(folder).as_posix()] = content
-    python = [name for name in found if name.endswith(".py")]
-    if not any(name.partition("/")[0] in (OPENEVOLVE, f"{OPENEVOLVE}.py") for name in python):
-        found |= stand_in([*codes, *(found[name] for name in python)])
+        name = path.relative_to(folder).as_posix()
+        if name not in found and inside(path, folder) and path.stat().st_size <= room(found):
+            found[name] = content_of(path)
+    python = [text for name, text in found.items() if name.endswith(".py") and isinstance(text, str)]
+    own = {name.partition("/")[0] for name in found if name.endswith(".py")}
+    if not own & {OPENEVOLVE, f"{OPENEVOLVE}.py"}:
+        found |= stand_in([*codes, *filter(is_python, python)])
     return found
 
 
-def room(found: Mapping[str, str]) -> int:
+def add(found: Files, paths: Sequence[Path], folder: Path, program: Path, what: str) -> None:
+    """Put files to those found. `UserError` where there are too many, or they are too large."""
+    new = {path.relative_to(folder).as_posix(): path for path in paths if not path.samefile(program)}
+    new = {name: path for name, path in new.items() if name not in found}
+    size = sum(path.stat().st_size for path in new.values())
+    if size > room(found) or len(new) > MANY:
+        raise UserError(
+            f"{what}, which the evaluator names, has {len(new):,} files and {size / 2**20:,.1f} MiB; all that goes "
+            f"into the sandbox may have {MANY:,} files and {MOST >> 20} MiB: make it smaller, or name the "
+            "files that are needed one by one"
+        )
+    found |= {name: content_of(path) for name, path in new.items()}
+
+
+def files_of(path: Path, folder: Path, say: Callable[[str], None]) -> list[Path]:
+    """The files below a named folder. `UserError` for one that leads out of the evaluator's."""
+    if not inside(path / "x", folder):
+        raise UserError(f"{path} leads out of the evaluator's folder; put a copy of the folder there instead")
+    files, out = [], []
+    for place, below, names in os.walk(path):
+        out += [Path(place, name) for name in below if Path(place, name).is_symlink() and not name.startswith(".")]
+        below[:] = sorted(name for name in below if not name.startswith(".") and name != "__pycache__")
+        for each in sorted(Path(place, name) for name in names):
+            if goes(each, folder):
+                files.append(each)
+            elif each.is_symlink() and not each.name.startswith("."):
+                out.append(each)
+        if len(files) > MANY:
+            break
+    if out:
+        more = f" and {len(out) - 1:,} more" if len(out) > 1 else ""
+        say(f"{out[0]}{more} does not go into the sandbox: it is a link; put a copy there instead")
+    return files
+
+
+def goes(path: Path, folder: Path) -> bool:
+    """Whether a file of a named folder goes along: a plain one, not hidden, and no compiled module."""
+    parts = path.relative_to(folder).parts
+    hidden = any(part.startswith(".") or part == "__pycache__" for part in parts)
+    return not hidden and path.suffix != ".pyc" and path.is_file() and inside(path, folder)
+
+
+def content_of(path: Path) -> str | bytes:
+    """What is in a file: text, or bytes where it is none. `UserError` where it cannot be read."""
+    try:
+        content = path.read_bytes()
+    except OSError as reason:
+        raise UserError(f"{path} cannot be read ({reason.strerror}); mend that, or name another file") from None
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return content
+
+
+def code_of(path: Path, content: str | bytes) -> str:
+    """The text of a module. `UserError` for what is no Python."""
+    text = content if isinstance(content, str) else source(path)
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as reason:
+        raise UserError(f"{path} is not Python ({reason}); mend it, it goes with the evaluator") from None
+    return text
+
+
+def is_python(text: str) -> bool:
+    """Whether a text can be read as Python."""
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
+
+
+def room(found: Mapping[str, str | bytes]) -> int:
     """Bytes that further files may have."""
-    return MOST - sum(len(text.encode()) for text in found.values())
+    return MOST - sum(len(x.encode() if isinstance(x, str) else x) for x in found.values())
 
 
 def imported(tree: ast.AST) -> Iterator[str]:
@@ -93,82 +184,10 @@ def modules(tree: ast.AST, folder: Path) -> Iterator[Path]:
             yield from sorted(path for path in (folder / root).rglob("*.py") if path.is_file())
 
 
-def data(tree: ast.AST, folder: Path) -> Iterator[Path]:
-    """The files whose names stand in a code and that are there. Nothing in a hidden folder, and a hidden file, as one
-    of passwords, only if it is known as text."""
-    bound: dict[str, str] = {}
-    for one in sorted((n for n in ast.walk(tree) if isinstance(n, ast.Assign)), key=lambda n: n.lineno):
-        target, text = one.targets[0], written(one.value, bound)
-        if isinstance(target, ast.Name) and text:
-            bound[target.id] = text
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant | ast.JoinedStr | ast.BinOp | ast.Call) and (text := written(node, bound)):
-            path = PurePosixPath(text)
-            usable = len(text) < LONGEST and text.isprintable() and path.suffix and not path.is_absolute()
-            hidden = any(part.startswith(".") for part in path.parts[:-1]) or path.name == ".."
-            hidden = hidden or (path.name.startswith(".") and path.suffix not in TEXT)
-            if usable and not hidden and not path.suffix.startswith(".py") and (folder / path).is_file():
-                yield folder / path
-
-
-def written(node: ast.AST, bound: Mapping[str, str], depth: int = 0) -> str | None:
-    """The path that an expression writes out, behind a beginning that may be unknown; None where its end is unknown.
-
-    `bound` has such paths by the names that they were assigned to.
-    """
-    if depth > DEEPEST:
-        return None
-    if isinstance(node, ast.Constant):
-        return node.value if isinstance(node.value, str) else None
-    if isinstance(node, ast.Name):
-        return bound.get(node.id)
-    glued, parts = isinstance(node, ast.JoinedStr), parts_of(node)
-    glued = glued or (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add))
-    found: str | None = None
-    behind_unknown = False
-    for part in parts:
-        text = written(part, bound, depth + 1)
-        if text is None:
-            found, behind_unknown = None, True
-        elif glued and found is None and behind_unknown:  # f"{HERE}/x.json", but not f"{number}.json"
-            found = text.lstrip("/") if text.startswith("/") else None
-        elif glued:
-            found = (found or "") + text
-        else:
-            found = os.path.join(found or "", text)
-    return found
-
-
-def parts_of(node: ast.AST) -> Sequence[ast.AST]:
-    """What a path, or a text, is put together of."""
-    if isinstance(node, ast.JoinedStr):
-        return node.values
-    if isinstance(node, ast.FormattedValue) and node.format_spec is None:
-        return [node.value]
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Div):
-        return [node.left, node.right]
-    if isinstance(node, ast.Call) and not node.keywords:
-        if isinstance(node.func, ast.Name):
-            return node.args if node.func.id in (*JOINING, *SAME) else []
-        if isinstance(node.func, ast.Attribute) and node.func.attr in (*JOINING, *SAME):
-            of_path = node.func.attr == "joinpath" or not node.args  # else of a module, as os.path.join(...)
-            return [node.func.value, *node.args] if of_path else node.args
-    return []
-
-
 def inside(path: Path, folder: Path) -> bool:
     """Whether a file lies in a folder, and not behind a link that leads out of it, or into a hidden one."""
     real, home = path.resolve(), folder.resolve()
     return real.is_relative_to(home) and not any(p.startswith(".") for p in real.relative_to(home).parts[:-1])
-
-
-def plain(path: Path) -> str | None:
-    """The text of a file as it is, without loss; None for what is no text."""
-    try:
-        text = path.read_bytes().decode()
-    except (OSError, UnicodeDecodeError):
-        return None
-    return None if "\0" in text else text
 
 
 def left_behind(folder: Path, along: Collection[str], error: str) -> str:
@@ -189,28 +208,36 @@ def why(folder: Path, name: str) -> str:
     """Why a file stayed behind, and what to do."""
     path = folder / name
     if path.is_dir():
-        return "folders do not go as a whole; name their files one by one in the evaluator, each as one text"
+        return (
+            f"a folder goes where the evaluator names it, as in {CASES}, and does not make it itself; or name its "
+            "files one by one, each as one text"
+        )
     if path.suffix.startswith(".py"):
         return "Python goes where it is imported; import it in the evaluator"
     if name.startswith(".") or "/." in name or not inside(path, folder):
         return "it is hidden, or leads out of the folder; put a copy of it beside the evaluator under another name"
     if path.stat().st_size > MOST:
         return f"all files together may have {MOST >> 20} MiB; make it smaller"
-    if plain(path) is None:
-        return "it is no UTF-8 text; save what is in it as .json or .csv, and read that"
     return (
         "its name, with a suffix, has to be written out in the evaluator, as in "
-        f'Path(__file__).parent / "data" / "x.json", and all files together may have {MOST >> 20} MiB'
+        f'Path(__file__).parent / "data" / "x.json", and all that goes may have {MOST >> 20} MiB'
     )
 
 
-def within(path: Path, room: int) -> str:
-    """The text of a file of at most so many bytes."""
+def within(path: Path, room: int) -> str | bytes:
+    """The text of a file of at most so many bytes; its bytes, where it is none and no Python either."""
     if path.stat().st_size > room:
         raise UserError(
             f"the files that the evaluator uses are larger than {MOST >> 20} MiB with {path}; make them smaller, or "
             "write what it needs into the evaluator"
         )
+    try:
+        path.read_text("utf-8-sig")
+    except UnicodeDecodeError:
+        if path.suffix != ".py":  # as a table in another encoding, which the evaluator knows
+            return path.read_bytes()
+    except OSError:
+        pass
     return source(path)
 
 

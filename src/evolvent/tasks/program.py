@@ -38,6 +38,11 @@ UNSAFE = "EVOLVENT_UNSAFE_NO_SANDBOX"  # what --unsafe-no-sandbox sets
 FILES = re.compile(r"(.+\.py):(.+\.py)")
 STAGES = ("stage1", "stage2", "stage3")  # of an evaluator: OpenEvolve's evaluate_stage1 and so on
 BEYOND = (ArithmeticError, ValueError, RecursionError)  # what a verifier raises of data that it cannot reckon with
+SHARED = re.compile(r"\[Errno 13\] Permission denied(?!: )|Permission denied: '/(?:psm_|dev/shm)")  # of no file's name
+NO_SHARED = (
+    "multiprocessing's semaphores, queues and pools, and shared memory, need bubblewrap (apt install bubblewrap): "
+    "behind sandlock there is no /dev/shm"
+)
 EXAMPLE = "evolvent run random-search --task program:evaluator.py:program.py"
 
 
@@ -93,6 +98,7 @@ class ProgramTask:
         self.seed_program, self.components = world.seed, world.components
         self.max_tokens = 16_384
         self.cpu_seconds = 0.0  # that evaluations have taken so far in the sandbox
+        self.notes: tuple[str, ...] = ()  # what a user should know before a search begins
 
     @cached_property
     def sandbox(self) -> Sandbox:
@@ -202,17 +208,21 @@ def load(rest: str) -> ProgramTask:
     if "evaluate" not in functions:
         raise UserError(f"{evaluator} has no function evaluate(program_path); it should return a dict of numbers")
     module = evaluator.stem if evaluator.stem.isidentifier() and evaluator.name != PROGRAM else EVALUATOR
-    more = beside(evaluator.parent, [code, seed], program)
-    files = {name: text for name, text in more.items() if name != evaluator.name}
+    notes: list[str] = []
+    more = beside(evaluator.parent, [code, seed], program, notes.append)
+    files: dict[str, str | bytes] = {name: text for name, text in more.items() if name != evaluator.name}
     files |= {f"{module}.py": code, f"{ENTRY}.py": Path(returned.__file__).read_text(encoding="utf-8")}
     seconds = time_limit(code)
 
     def remedy(verdict: Evaluation) -> str:
         if verdict.status == "timeout":
             return f"it had {seconds:g} s, and a line TIMEOUT = {2 * seconds:g} in {evaluator.name} gives it more"
+        if SHARED.search(verdict.feedback) and getattr(task.sandbox, "kind", "") == "sandlock":
+            return NO_SHARED
         return left_behind(evaluator.parent, {*files, PROGRAM}, verdict.feedback)
 
-    return ProgramTask(
+    python = [text for name, text in files.items() if name.endswith(".py") and isinstance(text, str)]
+    task = ProgramTask(
         World(
             f"program:{rest}",
             f"Improve the program. {evaluator.name} evaluates it:\n\n{code}",
@@ -224,9 +234,11 @@ def load(rest: str) -> ProgramTask:
             remedy=remedy,
             stages=tuple((name,) for name in STAGES if f"evaluate_{name}" in functions),
             limits=Limits(seconds=seconds),
-            preload=preloaded("\n".join([seed, *(text for name, text in files.items() if name.endswith(".py"))])),
+            preload=preloaded("\n".join([seed, *python])),
         )
     )
+    task.notes = tuple(dict.fromkeys(notes))
+    return task
 
 
 def refuse_unreadable(path: Path, text: str) -> None:

@@ -80,6 +80,39 @@ def test_parents_are_among_the_three_best_of_the_category(searched: Result) -> N
     assert set(parents) == {0, 1, 2}
 
 
+def test_beside_the_parent_are_the_two_best_others_of_the_category(searched: Result) -> None:
+    found = made(searched)
+    for i, child in enumerate(found[1:], 1):
+        own, (parent, *others) = child["notes"]["category"], child["parents"]
+        rows = [c for c in found[:i] if c["evaluation"]["value"] is not None and c["notes"].get("category", own) == own]
+        order = sorted(rows, key=lambda c: (-score(c, own), c["uid"]))
+        assert others == [c["uid"] for c in order if c["uid"] != parent][:2]
+    assert {len(c["parents"]) for c in found[1:]} == {1, 2, 3}
+
+
+def test_a_model_reads_other_good_strategies(sandboxed: str, tmp_path: Path) -> None:
+    """Two generations of prose, with the other categories between them: the second sees the other of two strategies."""
+
+    def act(a: Answering) -> None:
+        shown = "\n".join(m["content"] for m in a.body["messages"])
+        category = next(c for c in CATEGORIES if f"of the category {c}," in shown)
+        text = f"def clean_{category}(text):\n    return text.replace('Read more {len(server.bodies)}', '')"
+        a.say(chat_reply(f"```python\n{text}\n```"))
+
+    with Scripted(act) as server:
+        result = run(tmp_path, "6 steps", f"{server.url}#m", propose__observed="0")
+        designs = ["\n".join(m["content"] for m in body["messages"]) for body in server.bodies]
+    assert len(designs) == 5
+    assert not any("Another good strategy" in shown for shown in designs[:4])
+    child = made(result)[5]
+    assert sorted(child["parents"]) == [0, 1]
+    assert f"Another good strategy:\n\n```python\n{prose(made(result)[child['parents'][1]])}" in designs[4]
+
+
+def prose(candidate: Any) -> str:
+    return segments(candidate["payload"]["program"])[CATEGORIES.index("prose")]
+
+
 def test_issues_are_found_and_something_is_done_about_them(searched: Result) -> None:
     issues = [x for _, x in searched.view.curve("issues")]
     assert issues[-1] > issues[0] > 0

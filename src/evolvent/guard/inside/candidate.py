@@ -6,6 +6,7 @@ key: `ok` with the value, or the name of another outcome with a line of text.
 
 from __future__ import annotations
 
+import binascii
 import contextlib
 import errno
 import importlib
@@ -90,8 +91,12 @@ def seed(number: int | None) -> None:
         importlib.import_module("numpy").random.seed(None if number is None else number % 2**32)
 
 
-def write_files(files: dict[str, str], folder: str) -> None:
-    """Put the files of the call into its folder."""
+def write_files(files: dict[str, str], folder: str, binary: dict[str, str] | None = None) -> None:
+    """Put the files of the call into its folder; `binary` are those that are no text, in base64."""
+    for name, coded in (binary or {}).items():
+        path = Path(folder, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(binascii.a2b_base64(coded))
     for name, text in files.items():
         path = Path(folder, name)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -106,7 +111,7 @@ def run(call: dict[str, Any], folder: str, result: int) -> NoReturn:
     """Carry out the call, write the frame to the pipe `result`, and end the process."""
     own = os.getpid()
     try:
-        write_files(call["files"], folder)
+        write_files(call["files"], folder, call.get("binary"))
         seed(call["seed"])
         function = getattr(importlib.import_module(call["module"]), call["function"])
         frame = encode(function(*call["arguments"], **call["keywords"]))

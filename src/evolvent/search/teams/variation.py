@@ -162,7 +162,7 @@ def mend(team: Team, fault: Fault, sharpness: float, rng: np.random.Generator) -
 
 def narrowed(team: Team, fault: Fault, component: str) -> list[Edit]:
     """The edits of a component that go in the right direction: a stronger backbone, one more tool, less to read where
-    that was too much, other things handed over where something was withheld."""
+    that was too much, other things handed over where something was withheld; any of them where there are none."""
     edits, found = possible(team, fault.node, component), list[Edit]()
     long = any(r in LONG for r in fault.reasons)
     if component == "backbone":
