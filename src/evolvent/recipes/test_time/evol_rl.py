@@ -8,7 +8,7 @@ arXiv 2509.15194.
 A majority reward alone makes a model agree with itself until it has one way left to answer anything. Here the answer
 is still elected, but among those who gave it the unusual way is worth more, and among the others as well. Clip-higher
 (0.28) and an entropy bonus (0.003) let rare tokens live; KL 0.001, temperature 1, 64 votes of which the first 32 are
-trained on, 8 problems a step.
+trained on, 8 problems a step with an update for each, so that ratios leave 1 and the clip acts.
 
 Similarity is the cosine of embeddings of what the policy wrote, cut at 0. The paper takes Qwen3-Embedding-4B; here it
 is hashed n-grams, or MiniLM with `judge.novelty.embed=evolvent.judge.embed:MiniLM`. (The released code gives everyone

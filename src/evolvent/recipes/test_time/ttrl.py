@@ -3,7 +3,7 @@
 arXiv 2504.16084.
 
     y* = the most frequent of 64 answers
-    r_i = 1 if answer i equals y*, else 0,   then GRPO on the first 32 of them
+    r_i = 1 if answer i equals y*, else 0,   then GRPO on the first 32 of them, an update for each of 8 problems
 
 Needs tasks whose answers can be compared: a number, a word. The verifier is asked to read answers, not to judge them.
 """
@@ -31,6 +31,7 @@ ttrl = recipe(
     put("judge", Majority, agree=1.0, differ=0.0),
     put("credit.groups", first_votes, count=32),
     put("learn.kl", 0.001),
+    put("learn.minibatches", 8),
     title="TTRL: Test-Time Reinforcement Learning",
     paper="arXiv 2504.16084",
 )
