@@ -51,6 +51,7 @@ PAPERS: dict[str, dict[str, Any]] = {
     "sec": {"propose.choose.alpha": 0.5, "propose.choose.tau": 1.0},
     # 2504.16084: 64 votes, 32 of them trained on
     "ttrl": {
+        "learn.minibatches": 8,
         "propose.problems": 8,
         "propose.n": 64,
         "credit.groups.count": 32,
@@ -62,6 +63,7 @@ PAPERS: dict[str, dict[str, Any]] = {
     },
     # 2509.15194: rewards in [0.5, 1] and [-1, -0.5]
     "evol-rl": {
+        "learn.minibatches": 8,
         "propose.problems": 8,
         "propose.n": 64,
         "credit.groups.count": 32,
