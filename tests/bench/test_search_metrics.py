@@ -36,6 +36,8 @@ def result(**changes: Any) -> dict[str, Any]:
         ("reach.best@-0.5", 4.0),
         ("reach.best@2", 9.0),
         ("reach.best@2.01", 10.0),  # never: the cap
+        ("success.best@2", 1.0),
+        ("success.best@2.01", 0.0),
         ("share.valid", 0.7),
         ("share.distinct", 0.9),
         ("train.parent_rank", 0.4),
@@ -57,7 +59,17 @@ def test_an_area_is_the_mean_over_a_fine_grid() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["test.sampled", "final.bset", "reach.best@", "reach.best@high", "reach.valid@1", "spent.apples", "best"]
+    "name",
+    [
+        "test.sampled",
+        "final.bset",
+        "reach.best@",
+        "reach.best@high",
+        "success.best@",
+        "reach.valid@1",
+        "spent.apples",
+        "best",
+    ],
 )
 def test_names_that_are_none_are_refused_before_anything_runs(name: str) -> None:
     with pytest.raises(UserError, match="of a search"):

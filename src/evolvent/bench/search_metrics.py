@@ -6,6 +6,7 @@ final.rescored                      the value of the winner evaluated anew, whic
 final.optimism                      how much higher the search thought of the winner
 area.best                           mean of the best value so far over the budget, the area under the curve
 reach.best@2.5                      budget spent when a value of at least 2.5 was there; if never, the cap
+success.best@2.5                    1 if a value of at least 2.5 was there in the end, else 0; over seeds the success rate
 share.valid   share.distinct        of all candidates: those with a value; different normal forms
 train.METRIC  late.METRIC           of the steps: mean over all, over the last quarter
 spent.UNIT                          of the ledger
@@ -20,16 +21,18 @@ from evolvent.core.errors import UserError, nearest
 from evolvent.core.ledger import UNITS, Budget
 
 NAMES = ("final.best", "final.rescored", "final.optimism", "area.best", "share.valid", "share.distinct")
-OPEN = ("train.", "late.", "reach.best@", "spent.")  # something follows that only the result knows
+AT_LEVEL = ("reach.best@", "success.best@")
+OPEN = ("train.", "late.", *AT_LEVEL, "spent.")  # something follows that only the result knows
 
 
 def check_name(name: str) -> None:
     """`UserError` for what cannot be the name of a metric of a search, before anything is measured."""
-    rest = name.removeprefix("reach.best@")
-    level_is_wrong = rest != name and not _is_number(rest)
+    level_is_wrong = name.startswith(AT_LEVEL) and not _is_number(name.partition("@")[2])
     unit_is_wrong = name.startswith("spent.") and name.removeprefix("spent.") not in UNITS
     if (name not in NAMES and not name.startswith(OPEN)) or level_is_wrong or unit_is_wrong:
-        known = ", ".join([*NAMES, "reach.best@VALUE", "train.METRIC", "late.METRIC", "spent.UNIT"])
+        known = ", ".join(
+            [*NAMES, *(f"{start}VALUE" for start in AT_LEVEL), "train.METRIC", "late.METRIC", "spent.UNIT"]
+        )
         raise UserError(f"no metric `{name}` of a search{nearest(name, NAMES)} (there are: {known})")
 
 
@@ -40,9 +43,10 @@ def search_metric(name: str, result: Mapping[str, Any]) -> float:
     records, cap = result["records"], Budget.parse(result["cell"]["budget"]).amount
     if kind == "area":
         return area(records, cap)
-    if kind == "reach":
+    if kind in ("reach", "success"):
         level = float(what.partition("@")[2])
-        return next((spent for spent, _, value in records if value >= level), cap)
+        reached = next((spent for spent, _, value in records if value >= level), None)
+        return float(reached is not None) if kind == "success" else cap if reached is None else reached
     if kind == "share":
         return float(result["curve"][-1][what])
     if kind == "spent":
