@@ -6,7 +6,7 @@ final.rescored                      the value of the winner evaluated anew, whic
 final.optimism                      how much higher the search thought of the winner
 area.best                           mean of the best value so far over the budget, the area under the curve
 reach.best@2.5                      budget spent when a value of at least 2.5 was there; if never, the cap
-success.best@2.5                    1 if a value of at least 2.5 was there in the end, else 0: the success rate, over seeds
+success.best@2.5                    1 if a value of at least 2.5 was there in the end, else 0; over seeds the share
 share.valid   share.distinct        of all candidates: those with a value; different normal forms
 train.METRIC  late.METRIC           of the steps: mean over all, over the last quarter
 spent.UNIT                          of the ledger
