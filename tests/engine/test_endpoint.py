@@ -398,6 +398,13 @@ def one(act: Any, **settings: Any) -> tuple[Any, EndpointEngine, Scripted]:
         return finish(engine, prompts("tell me"))[0], engine, server
 
 
+def calling(call: Any) -> dict[str, Any]:
+    """A reply that calls a tool instead of saying anything."""
+    reply = chat_reply(None, "tool_calls")
+    reply["choices"][0]["message"]["tool_calls"] = [call]
+    return reply
+
+
 @pytest.mark.parametrize(
     ("reply", "says", "calls", "sampled"),
     [
@@ -412,6 +419,8 @@ def one(act: Any, **settings: Any) -> tuple[Any, EndpointEngine, Scripted]:
         (chat_reply(None), "no text", 1, 3),
         (chat_reply(7), "text is a int", 1, 3),
         (chat_reply("x", "tool_calls"), "finish_reason is 'tool_calls'", 1, 3),
+        (calling({"function": {"name": "search", "arguments": "{}"}}), r"calls a tool (search), though none", 1, 3),
+        (calling(7), r"calls a tool (unnamed), though none", 1, 3),
         (chat_reply("x", "content_filter"), "content filter", 1, 3),
         (chat_reply("x", None), "finish_reason is None", 1, 3),  # type: ignore[arg-type]
     ],

@@ -14,6 +14,7 @@ from tests.toys import random_policy
 import evolvent as ev
 from evolvent.cli.main import main
 from evolvent.core.errors import UserError
+from evolvent.lineage import pack
 from evolvent.lineage.runs import read_run, run_names
 from evolvent.lineage.store import Store
 from evolvent.models.checkpoint import write_policy
@@ -247,3 +248,18 @@ def test_a_search_with_a_model_here_exports_the_model_to_a_folder_and_the_progra
     assert (tmp_path / "my-v1.5" / "config.json").is_file()
     assert "candidate" in call(capsys, "export", "one", tmp_path / "best.py", *where)
     assert "def value" in (tmp_path / "best.py").read_text()
+
+
+def test_a_checkpoint_of_other_code_is_refused_in_a_sentence(task: str, tmp_path: Path, monkeypatch: Any) -> None:
+    store = Store(tmp_path / "runs")
+    spec = RunSpec("openevolve", task, "none", "6 evaluations")
+    folder = begin(spec, store, "one", logs=(), final=False).folder
+    state = pack.load(folder / "checkpoint.safetensors")
+    [islands] = [part for path, part in state["system"]["parts"].items() if path.endswith("islands")]
+    del islands["turn"]  # as code had it that had no turns
+    pack.save(folder / "checkpoint.safetensors", state)
+    with pytest.raises(KeyError, match="turn"):  # ours, and so a mistake of ours
+        resume(store, "one", budget="8 evaluations", logs=(), final=False)
+    monkeypatch.setattr("evolvent.run.environment.code_hash", lambda: "other")
+    with pytest.raises(UserError, match=r"does not fit this code of evolvent \(KeyError: 'turn'\); resume it with"):
+        resume(store, "one", budget="8 evaluations", logs=(), final=False)

@@ -88,9 +88,10 @@ class Builder:
         source = "set by you" if origin == USER else f"put there by `{origin}`"
         parent = path[:-1]
         siblings = sorted({p[len(parent)] for p in self.known if p[: len(parent)] == parent and len(p) > len(parent)})
-        there = f"{show_path(parent)} has {', '.join(siblings) or 'no such fields'}" if len(parent) > 1 else ""
+        fields = ", ".join(siblings) or "no fields here; leave this out, or put a part there that has it"
+        there = f"{show_path(parent)} has {fields}" if len(parent) > 1 else "nothing reads it; leave it out"
         hint = nearest(path[-1], siblings).replace("mean ", f"mean {show_path(parent)}.") if siblings else ""
-        return UserError(f"no key `{show_path(path)}` ({source}): {there or 'nothing reads it'}{hint}")
+        return UserError(f"no key `{show_path(path)}` ({source}): {there}{hint}")
 
     def _value(
         self,

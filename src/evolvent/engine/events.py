@@ -75,7 +75,7 @@ def events(text: str) -> Iterator[str]:
 
 
 def join(chunks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """One reply, with usage from the last chunk that has it. Tool calls are left out, as nothing here reads them."""
+    """One reply, with usage from the last chunk that has it. Of tool calls only the names are kept."""
     reply: dict[str, Any] = {}
     parts: dict[int, list[Mapping[str, Any]]] = {}
     for chunk in chunks:
@@ -101,9 +101,17 @@ def join_choice(index: int, parts: Sequence[Mapping[str, Any]]) -> dict[str, Any
         role = next((d["role"] for d in deltas if d.get("role")), "assistant")
         # a stream opens with an empty content before it refuses; a reply in one piece has none then
         made["message"] = {"role": role, "content": content or (None if refusal else content), "refusal": refusal}
+        if calls := [call for d in deltas for call in named_calls(d.get("tool_calls"))]:
+            made["message"]["tool_calls"] = calls
     else:
         made["text"] = join_text(parts, "text")
     return made | {"logprobs": join_logprobs(parts)}
+
+
+def named_calls(found: Any) -> list[dict[str, Any]]:
+    """The parts of tool calls that say which function is called: the first of each."""
+    calls = [call for call in found if isinstance(call, dict)] if isinstance(found, list) else []
+    return [call for call in calls if isinstance(f := call.get("function"), dict) and f.get("name")]
 
 
 def join_text(parts: Sequence[Mapping[str, Any]], name: str) -> Any:

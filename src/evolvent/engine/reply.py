@@ -48,12 +48,26 @@ def read_choice(reply: Mapping[str, Any], api: str) -> Choice:
             text = message.get("refusal") or ("" if finish == "length" else None)
     else:
         text = choice.get("text")
+    called = tools_called(choice.get("message"))
+    if called and (finish == "tool_calls" or not text):
+        raise ValueError(
+            f"the reply calls a tool ({called}), though none was offered; take a model, or a setting of its service, "
+            "that answers in text"
+        )
     if not isinstance(text, str):
         raise ValueError("the reply has no text" if text is None else f"the reply's text is a {type(text).__name__}")
     if finish not in ("stop", "length"):
         raise ValueError(f"the reply's finish_reason is {finish!r}, not stop or length")
     stopped_by = choice.get("stop_reason", choice.get("matched_stop"))
     return Choice(text, finish, stopped_by if isinstance(stopped_by, str) else "", read_pairs(choice.get("logprobs")))
+
+
+def tools_called(message: Any) -> str:
+    """The names of the tools that a message of the chat API calls, as far as it says them."""
+    found = message.get("tool_calls") if isinstance(message, dict) else None
+    functions = [call.get("function") for call in found if isinstance(call, dict)] if isinstance(found, list) else []
+    named = [str(f["name"]) for f in functions if isinstance(f, dict) and f.get("name")]
+    return short(", ".join(named), 80) if named else "unnamed" if found else ""
 
 
 def read_usage(reply: Mapping[str, Any]) -> int | None:

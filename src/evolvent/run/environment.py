@@ -6,14 +6,18 @@ import hashlib
 import os
 import platform
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import evolvent
+from evolvent.core.errors import UserError
 
 if TYPE_CHECKING:
+    from evolvent.lineage.runs import RunView
     from evolvent.run.assemble import Assembled
 
 
@@ -26,6 +30,21 @@ def code_hash() -> str:
         digest.update(str(path.relative_to(root)).encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()
+
+
+@contextmanager
+def fitting(view: RunView) -> Iterator[None]:
+    """What goes wrong within, as the state of a run is read, is its older code's: `UserError`, unless that is this."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError) as reason:
+        begun = view.environment
+        if begun.get("code") == code_hash():
+            raise
+        raise UserError(
+            f"the checkpoint of {view.name} does not fit this code of evolvent ({type(reason).__name__}: {reason}); "
+            f"resume it with the code that wrote it ({begun.get('evolvent')}, code {begun.get('code')}), or begin anew"
+        ) from reason
 
 
 def environment(sandbox: str | None = None) -> dict[str, object]:

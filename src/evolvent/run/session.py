@@ -49,7 +49,7 @@ from evolvent.run.check import (
     refuse_spent,
     refuse_workers,
 )
-from evolvent.run.environment import describe_plan, environment
+from evolvent.run.environment import describe_plan, environment, fitting
 from evolvent.run.final_search import measure_search
 from evolvent.run.log import DEFAULT, Log, open_logs
 from evolvent.run.memory import Memory
@@ -187,8 +187,9 @@ class Session:
                 if last is not None and last.event != self._rollback:
                     self._go_back(view, assembled, state["system"])
                 else:
-                    self._recall(system)
-                    system.load_state_dict(state["system"])
+                    with fitting(view):
+                        self._recall(system)
+                        system.load_state_dict(state["system"])
             self._saved = system.t
             head = next((v for v in view.versions if v.number == self._head), None)
             self._head_hash = head.hash if head else None

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
+from evolvent.core.python import parses
 from evolvent.core.ranges import Positive
 from evolvent.search.archive import Archive
 from evolvent.search.candidate import Candidate, island_of
 from evolvent.search.normal import KEPT, similarity, tree_hash
 from evolvent.search.segments import segments
 from evolvent.search.variation.blocks import MARK
-from evolvent.search.variation.edits import parses
 
 
 def forms(archive: Archive) -> set[str]:

@@ -20,6 +20,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from evolvent.core.errors import UserError
+from evolvent.core.python import fault, parses
 from evolvent.tasks.named import TEXT, data, folders, patterns
 
 MOST = 16 * 2**20  # bytes of all files together
@@ -56,9 +57,14 @@ def beside(
                 continue
             if path.suffix != ".py" and not inside(path, folder):
                 raise UserError(f"{path} leads out of the evaluator's folder; put a copy of the file there instead")
-            found[name] = content = within(path, room(found))
-            if path.suffix == ".py":
-                left.append(code_of(path, content))
+            check_size(path, room(found))
+            if path.suffix != ".py":
+                found[name] = content_of(path)
+                continue
+            found[name] = text = source(path)
+            if reason := fault(text):
+                raise UserError(f"{path} is not Python ({reason}); mend it, it goes with the evaluator")
+            left.append(text)
         whole |= dict.fromkeys(folders(tree, folder))
         for pattern, line in patterns(tree):
             if pattern:
@@ -81,7 +87,7 @@ def beside(
     python = [text for name, text in found.items() if name.endswith(".py") and isinstance(text, str)]
     own = {name.partition("/")[0] for name in found if name.endswith(".py")}
     if not own & {OPENEVOLVE, f"{OPENEVOLVE}.py"}:
-        found |= stand_in([*codes, *filter(is_python, python)])
+        found |= stand_in([*codes, *filter(parses, python)])
     return found
 
 
@@ -137,25 +143,6 @@ def content_of(path: Path) -> str | bytes:
         return content.decode()
     except UnicodeDecodeError:
         return content
-
-
-def code_of(path: Path, content: str | bytes) -> str:
-    """The text of a module. `UserError` for what is no Python."""
-    text = content if isinstance(content, str) else source(path)
-    try:
-        ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as reason:
-        raise UserError(f"{path} is not Python ({reason}); mend it, it goes with the evaluator") from None
-    return text
-
-
-def is_python(text: str) -> bool:
-    """Whether a text can be read as Python."""
-    try:
-        ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True
 
 
 def room(found: Mapping[str, str | bytes]) -> int:
@@ -224,21 +211,13 @@ def why(folder: Path, name: str) -> str:
     )
 
 
-def within(path: Path, room: int) -> str | bytes:
-    """The text of a file of at most so many bytes; its bytes, where it is none and no Python either."""
+def check_size(path: Path, room: int) -> None:
+    """`UserError` for a file of more bytes than there is room for."""
     if path.stat().st_size > room:
         raise UserError(
             f"the files that the evaluator uses are larger than {MOST >> 20} MiB with {path}; make them smaller, or "
             "write what it needs into the evaluator"
         )
-    try:
-        path.read_text("utf-8-sig")
-    except UnicodeDecodeError:
-        if path.suffix != ".py":  # as a table in another encoding, which the evaluator knows
-            return path.read_bytes()
-    except OSError:
-        pass
-    return source(path)
 
 
 def source(path: Path) -> str:

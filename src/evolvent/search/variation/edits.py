@@ -14,12 +14,12 @@ of a text do not count; nothing else is guessed. An `EditError` says to the mode
 
 from __future__ import annotations
 
-import ast
 import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from evolvent.core.python import parses
 from evolvent.search.variation.blocks import blocks, outside, same_outside
 
 SEARCH, DIVIDER, REPLACE = "<<<<<<< SEARCH", "=======", ">>>>>>> REPLACE"
@@ -151,15 +151,6 @@ def fenced(text: str) -> list[tuple[str, str]]:
             found.append((language, "\n".join(lines[at:end])))
             at = end + 1
     return found
-
-
-def parses(text: str) -> bool:
-    """Whether this is Python."""
-    try:
-        ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True
 
 
 def within(before: str, after: str) -> str:

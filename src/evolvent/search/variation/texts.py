@@ -8,7 +8,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from evolvent.search.variation.edits import EditError, fenced, parses, within
+from evolvent.core.python import parses
+from evolvent.search.variation.edits import EditError, fenced, within
 from evolvent.tasks.texts.module import NAME, literal, read, unfit
 
 
