@@ -7,7 +7,8 @@ from evolvent.core.python import fault, parses
 
 @pytest.mark.parametrize("text", ["", "x = 1", "def f():\n    return 'ä'\n", "# nothing"])
 def test_python_has_no_fault(text: str) -> None:
-    assert parses(text) and fault(text) == ""
+    assert parses(text)
+    assert fault(text) == ""
 
 
 @pytest.mark.parametrize("text", ["x = ", "a\0b", "(" * 3000, "-" * 100_000 + "1", "\ud800", "  x\n y"])
