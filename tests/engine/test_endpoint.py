@@ -799,14 +799,14 @@ def test_seeds_follow_branch_and_position() -> None:
 # --- pieces ---
 
 
-def test_half_a_surrogate_pair_survives_the_next_turn() -> None:
+def test_half_a_surrogate_pair_is_replaced_where_it_comes_in() -> None:
     with Scripted(lambda a: a.say(chat_reply("x\ud800"))) as server:
         engine = EndpointEngine(f"{server.url}#m", Ledger())
         tree = engine.start(prompts("a"), ACTORS, Sampling(hold=True), [50])
         tree.advance()
         tree.append(tree.branches[0], TextFormat().reply("go on"))
         tree.advance()
-        assert server.bodies[1]["messages"][1] == {"role": "assistant", "content": "x\ud800"}
+        assert server.bodies[1]["messages"][1] == {"role": "assistant", "content": "x?"}
 
 
 def test_spread_puts_logprobs_at_first_characters() -> None:

@@ -19,8 +19,11 @@ from tests.recipes.recipe_runs import TASK, WRITTEN, build, learners, searches, 
 from evolvent.core.build import Built, class_fields, function_fields
 from evolvent.core.recipe import SLOTS, Recipe
 from evolvent.lineage import pack
+from evolvent.lineage.runs import read_run
+from evolvent.lineage.store import Store
 from evolvent.recipes import all_recipes
 from evolvent.run.assemble import Assembled
+from evolvent.run.session import begin, resume
 
 RECIPES = sorted(all_recipes())
 SLOW = {  # whole agents or games, or a policy to warm up, in every step
@@ -37,6 +40,7 @@ def marked(slow: set[str]) -> list[Any]:
 
 RUN = marked(SLOW)
 WATCHED = marked(SLOW | {name for name in RECIPES if searches(name)} - QUICK)
+CARRIED = [pytest.param(n, marks=[pytest.mark.slow] * (n not in QUICK | {"grpo"})) for n in RECIPES]
 TIMES = ("seconds", "verifier_seconds")  # of the ledger; metrics of time begin with seconds/
 
 
@@ -66,6 +70,22 @@ def test_it_resumes_to_the_same_bits(name: str, tmp_path: Path) -> None:
     again.system.load_state_dict(pack.load(tmp_path / "state"))
     steps(again.system, 1)
     assert differences(plain(whole), plain(again)) == []
+
+
+@pytest.mark.parametrize("name", CARRIED)
+def test_a_run_of_it_is_carried_on(name: str, tmp_path: Path) -> None:
+    """As `evolvent resume` does, which the test above does by hand."""
+    store, spec = Store(tmp_path / "runs"), build(name).spec
+    how: dict[str, Any] = {"logs": (), "final": False}
+    begin(dataclasses.replace(spec, budget="2 steps"), store, "carried", **how)
+    resume(store, "carried", budget="3 steps", **how)
+    begin(dataclasses.replace(spec, budget="3 steps"), store, "whole", **how)
+    carried, whole = (read_run(store, one) for one in ("carried", "whole"))
+    assert len(carried.steps) == 3
+    assert {u: c["payload"] for u, c in carried.candidates.items()} == {
+        u: c["payload"] for u, c in whole.candidates.items()
+    }
+    assert [v.hash for v in carried.versions if v.step == 3] == [v.hash for v in whole.versions if v.step == 3]
 
 
 def plain(made: Assembled) -> Any:

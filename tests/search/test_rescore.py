@@ -123,6 +123,29 @@ def test_where_nobody_is_valid_any_more(task: Callable[..., Watched]) -> None:
     assert believed(found) == "Evaluated anew, nothing of the best 1 is valid."
 
 
+STAGED = """
+def evaluate(path):
+    return {"whole": 9.0}
+
+def evaluate_stage1(path):
+    return {"quick": 1.0}
+
+def evaluate_stage2(path):
+    return {"quick": 2.0, "slow": 4.0}
+"""
+
+
+@pytest.mark.parametrize(("recipe", "value"), [("openevolve", 3.0), ("hill-climbing", 9.0)])
+def test_stages_count_anew_as_they_did_in_the_search(tmp_path: Path, sandboxed: str, recipe: str, value: float) -> None:
+    (tmp_path / "e.py").write_text(STAGED)
+    (tmp_path / "p.py").write_text("# EVOLVE-BLOCK-START\nx = 1\n# EVOLVE-BLOCK-END\n")
+    spec = RunSpec(recipe, f"program:{tmp_path}/e.py:{tmp_path}/p.py", "none", "5 evaluations")
+    found = begin(spec, Store(tmp_path / "runs"), logs=()).view.rescored
+    assert found is not None
+    assert (found["found"], found["value"], found["same"]) == (value, value, True)
+    assert believed(found).endswith(", as in the search.")
+
+
 def test_the_winner_is_chosen_on_gate_and_alone_sees_test(task: Callable[..., Watched]) -> None:
     """Each instance is worth the program's number times a factor; on gate and test the order turns round."""
     worth = {"a": 1.0, "b": 2.0, "g": -1.0, "t": -3.0, "u": -5.0}

@@ -18,7 +18,7 @@ from evolvent.core.step import Step
 from evolvent.models.memory import Memory, estimate, shortage, size, total
 from evolvent.run.assemble import Assembled
 from evolvent.run.final import GATE_PROBLEMS, SAMPLES, TEST_PROBLEMS
-from evolvent.run.notes import at_once, proposer
+from evolvent.run.notes import at_once, evaluations_ask, proposer
 from evolvent.search.rescore import REPEATS, TOP
 from evolvent.tasks.base import Split
 from evolvent.tasks.evaluation import judges_answers
@@ -61,7 +61,7 @@ def memory_warning(assembled: Assembled) -> str | None:
     return warning
 
 
-def print_requests(assembled: Assembled, as_json: bool) -> None:
+def print_requests(assembled: Assembled, as_json: bool, final: bool | None = None) -> None:
     """What a step asks of a model that is elsewhere. Nothing is sent, since every answer may be paid for."""
     asked = [
         {"role": role.name, "requests_per_step": problems * n, "max_tokens": role.task.max_tokens}
@@ -77,6 +77,9 @@ def print_requests(assembled: Assembled, as_json: bool) -> None:
     for one in asked:
         of = f" of {one['role']}" if one["role"] else ""
         click.echo(f"  each step{of}: {one['requests_per_step']:,} answers of at most {one['max_tokens']:,} tokens")
+    if evaluations_ask(assembled):
+        click.echo("  evaluations ask the model, too, often many times each: how often depends on the candidates")
+        click.echo("  the best anew    " + ("evaluated at the end, which asks most" if final else "only with --final"))
     click.echo("No answer was asked for, and nothing was written.")
 
 
@@ -171,7 +174,7 @@ def print_estimate(assembled: Assembled, as_json: bool, final: bool | None = Tru
         print_search(assembled, as_json, final)
         return
     if not assembled.policy.size:
-        print_requests(assembled, as_json)
+        print_requests(assembled, as_json, final)
         return
     warning = memory_warning(assembled)
     spec, system, answers = assembled.spec, assembled.system, judges_answers(assembled.task)

@@ -16,6 +16,7 @@ from evolvent.core.ledger import Budget
 from evolvent.lineage.descent import Candidate, believed, chosen, descent, valid, worth
 from evolvent.lineage.figures import percent
 from evolvent.run.check import in_words
+from evolvent.run.notes import evaluations_ask
 from evolvent.run.session import Result
 from evolvent.run.spec import RunSpec
 from evolvent.tasks.evaluation import judges_answers
@@ -130,8 +131,15 @@ def searched(result: Result) -> str:
         f"{len(line) - 1} change{'s' * (len(line) != 2)} from the seed program."
     )
     written = f"Program:    {program}" if program.exists() else f"`evolvent export {result.name} best.py` writes it."
-    anew = believed(result.view.rescored) if result.view.rescored else ""
+    anew = believed(result.view.rescored) if result.view.rescored else unasked(result)
     return "\n".join(filter(None, [found, failed, "" if whole else UNPROMOTED, anew, written]))
+
+
+def unasked(result: Result) -> str:
+    """Why the best of a search were not evaluated anew, where nobody has said that they should not be."""
+    if result.interrupted or not evaluations_ask(result.assembled):
+        return ""
+    return "Not evaluated anew, since evaluations ask the model and are paid for; with --final they are."
 
 
 def practice(result: Result) -> str:

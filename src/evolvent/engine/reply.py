@@ -58,6 +58,7 @@ def read_choice(reply: Mapping[str, Any], api: str) -> Choice:
         raise ValueError("the reply has no text" if text is None else f"the reply's text is a {type(text).__name__}")
     if finish not in ("stop", "length"):
         raise ValueError(f"the reply's finish_reason is {finish!r}, not stop or length")
+    text = text.encode("utf-8", "replace").decode()  # half a character, as JSON can hold, can be neither kept nor sent
     stopped_by = choice.get("stop_reason", choice.get("matched_stop"))
     return Choice(text, finish, stopped_by if isinstance(stopped_by, str) else "", read_pairs(choice.get("logprobs")))
 

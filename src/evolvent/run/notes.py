@@ -7,6 +7,7 @@ from typing import Any
 
 from evolvent.core.ledger import Budget
 from evolvent.core.secrets import redact
+from evolvent.engine import is_endpoint
 from evolvent.guard.cage import installed
 from evolvent.guard.sandbox import Sandbox
 from evolvent.run.assemble import Assembled
@@ -83,6 +84,13 @@ def idle_workers(assembled: Assembled) -> str:
     enough = -(-workers * getattr(part, field) // many)
     why = ": parents are drawn before their siblings are known" if field == "children" else ""
     return f"{says}; add --set propose.{field}={enough} (another search{why})"
+
+
+def evaluations_ask(assembled: Assembled) -> bool:
+    """Whether candidates are evaluated by asking a model that is elsewhere, so that each evaluation is paid for."""
+    return is_endpoint(assembled.spec.model) and any(
+        getattr(part, "asks_model", False) for part in assembled.system.parts.values()
+    )
 
 
 def large_steps(assembled: Assembled) -> str:

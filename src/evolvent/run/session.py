@@ -53,7 +53,7 @@ from evolvent.run.environment import describe_plan, environment, fitting
 from evolvent.run.final_search import measure_search
 from evolvent.run.log import DEFAULT, Log, open_logs
 from evolvent.run.memory import Memory
-from evolvent.run.notes import fruitless, notes, sandbox_of
+from evolvent.run.notes import evaluations_ask, fruitless, notes, sandbox_of
 from evolvent.run.pace import Pace
 from evolvent.run.process import interruptible, locked
 from evolvent.run.result import Progress, Result, flat
@@ -113,7 +113,8 @@ class Session:
                 "the address and put it into the environment variable EVOLVENT_API_KEY"
             )
         if self.final is None:
-            self.final = not is_endpoint(self.spec.model) or not judges_answers(assembled.task)
+            answers = is_endpoint(self.spec.model) and judges_answers(assembled.task)
+            self.final = not answers and not evaluations_ask(assembled)
         there = bool(self.name) and self.folder.is_dir()
         self.name = self.name or free_name(self.store, self.spec.recipe, self.spec.task)
         if self.folder.is_dir() and any(p.name != "lock" for p in self.folder.iterdir()):
@@ -201,7 +202,7 @@ class Session:
     def _recall(self, system: System) -> None:
         """Give parts that keep a journal what they have written there; only then does their state make sense."""
         for part in system.parts.values():
-            if hasattr(part, "recall"):
+            if hasattr(part, "journal"):
                 part.recall([event.data for event in self.store.events(self.name, (part.event,))])
 
     def _go_back(self, view: RunView, assembled: Assembled, state: Mapping[str, Any]) -> None:

@@ -1,6 +1,7 @@
 """What the best of a search is worth, evaluated anew: who is best in a search was perhaps only lucky there.
 
-The `TOP` best are evaluated anew: on the gate split where the world has instances, else once more as in the search. The
+The `TOP` best are evaluated anew: on the gate split where the world has instances, else once more as in the search, by
+stages if it had some. The
 one that does best there is the winner, and the winner alone is then evaluated for the figure that counts: on the test
 split, or else once more anew, since the best of several is lucky again. Where nothing varies, a value that is
 reproduced is that figure. The search sees nothing of this.
@@ -13,13 +14,15 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from evolvent.core.role import Role
+from evolvent.core.role import Role, find_field
 from evolvent.search.archive import archive_of
 from evolvent.search.candidate import Candidate, ranked
 from evolvent.search.final import highest
 from evolvent.search.loop import programs_of
 from evolvent.search.magnitude import mean
 from evolvent.search.normal import tree_hash
+from evolvent.search.stages import everybody
+from evolvent.tasks.evaluation import Evaluation, pooled
 from evolvent.tasks.program import ProgramTask
 
 TOP = 5  # candidates that are evaluated anew
@@ -63,14 +66,23 @@ def believe(role: Role, history: Iterable[Candidate], top: int = TOP, repeats: i
         return None
     before = task.cpu_seconds + time.process_time()
     with role.ledger.account("evidence"):  # a model may answer while it is evaluated
-        found = rescore(task, best, repeats)
+        found = rescore(task, best, repeats, plan_of(role, task))
         seconds = task.cpu_seconds + time.process_time() - before
         role.ledger.charge(verifier_calls=found["evaluations"], verifier_seconds=seconds)
     return found
 
 
-def rescore(task: ProgramTask, best: Sequence[Candidate], repeats: int = REPEATS) -> dict[str, Any]:
-    """Evaluate candidates anew, the best first; plain data.
+def plan_of(role: Role, task: ProgramTask) -> Sequence[Sequence[str]]:
+    """The stages that a search's own evaluations go through, whose numbers together are the value; none if it has none,
+    or if they are groups of instances."""
+    staged = find_field(role.slots["judge"], "promote") not in (None, everybody)
+    return task.world.stages if staged and not task.instances("train") else ()
+
+
+def rescore(
+    task: ProgramTask, best: Sequence[Candidate], repeats: int = REPEATS, plan: Sequence[Sequence[str]] = ()
+) -> dict[str, Any]:
+    """Evaluate candidates anew, the best first, by the stages of the `plan` if there are any; plain data.
 
     winner, value   the uid, and the mean of `values`; None where nobody is valid any more
     found           the winner's value in the search
@@ -82,9 +94,8 @@ def rescore(task: ProgramTask, best: Sequence[Candidate], repeats: int = REPEATS
     evaluations     how many that took, one for each instance
     """
     gate, test, train = (task.instances(split) for split in ("gate", "test", "train"))
-    whole = bool(train) or not task.world.stages  # what an evaluator's stages add up to differs
-    known: list[Values] = [[c.value] if whole and not gate else [] for c in best]
-    fresh, same = anew(task, [c.text for c in best], gate or train, repeats, known)
+    known: list[Values] = [[c.value] if c.evaluation.complete and not gate else [] for c in best]
+    fresh, same = anew(task, [c.text for c in best], plan or [gate or train], repeats, known)
     data: dict[str, Any] = {
         "winner": None, "value": None, "found": None, "values": [], "failed": 0,
         "split": "test" if test else "train", "choice": "gate" if gate else "train", "same": same,
@@ -97,7 +108,7 @@ def rescore(task: ProgramTask, best: Sequence[Candidate], repeats: int = REPEATS
     place = max(alive, key=lambda i: (-fresh[i].count(None), mean(valid(fresh[i])), -i))
     winner, values = best[place], fresh[place]
     if gate or test or not same:
-        [values], last = anew(task, [winner.text], test or train, repeats, [[]], every=not same)
+        [values], last = anew(task, [winner.text], plan or [test or train], repeats, [[]], every=not same)
         data["evaluations"] += len(values) * max(1, len(test or train))
         data["same"] = same and last
     good = valid(values)
@@ -109,7 +120,7 @@ def rescore(task: ProgramTask, best: Sequence[Candidate], repeats: int = REPEATS
 def anew(
     task: ProgramTask,
     programs: Sequence[str],
-    names: Sequence[str],
+    plan: Sequence[Sequence[str]],
     repeats: int,
     known: Sequence[Values],
     every: bool = False,
@@ -121,7 +132,7 @@ def anew(
     values: list[Values] = [[] for _ in programs]
     same = True
     while programs and len(values[0]) < repeats:
-        for mine, value in zip(values, evaluated(task, programs, names), strict=True):
+        for mine, value in zip(values, evaluated(task, programs, plan), strict=True):
             mine.append(value)
         seen = [[*old, *new] for old, new in zip(known, values, strict=True)]
         same = all(alike(row[0], value) for row in seen for value in row)
@@ -130,9 +141,13 @@ def anew(
     return values, same
 
 
-def evaluated(task: ProgramTask, programs: Sequence[str], names: Sequence[str]) -> Values:
-    """One new value of each program."""
-    return [evaluation.value for evaluation in task.evaluate(programs, [names] * len(programs))]
+def evaluated(task: ProgramTask, programs: Sequence[str], plan: Sequence[Sequence[str]]) -> Values:
+    """One new value of each program, of all stages of the plan together."""
+    found: list[Evaluation | None] = [None] * len(programs)
+    for names in plan:
+        made = task.evaluate(programs, [names] * len(programs))
+        found = [pooled(earlier, later) for earlier, later in zip(found, made, strict=True)]
+    return [evaluation.value if evaluation else None for evaluation in found]
 
 
 def valid(values: Values) -> list[float]:

@@ -112,7 +112,7 @@ def read_result(result: Any) -> Evaluation:
         if wrong:
             return invalid(f"the evaluator gave {wrong[0]} = {given[wrong[0]]!r}, which is no finite number")
         if not metrics:
-            return invalid(feedback or "the evaluator gave no number")
+            return invalid("\n".join(["the evaluator gave no number", *filter(None, [feedback])]))
         return Evaluation(sum(metrics.values()) / len(metrics), metrics, feedback)
     value = number(result)
     if value is None:

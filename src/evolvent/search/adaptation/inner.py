@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -48,6 +49,7 @@ class InnerLoop(Evaluate):
     """
 
     start: str = ""
+    asks_model: ClassVar = True
 
     def setup(self, role: Role) -> None:
         """A task of games, which gets to know the start and who plays."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from evolvent.core.errors import VerifierError
 from evolvent.core.records import Group, Request
@@ -28,6 +28,7 @@ class WriteAgents(Write):
     """
 
     answer: Any = Sample
+    asks_model: ClassVar = True
     role: Role | None = field(default=None, init=False)
     step: Step | None = field(default=None, init=False)
     asked: int = field(default=0, init=False)  # times that queries were asked for in this step

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 from evolvent.core.errors import UserError, VerifierError, unknown
 from evolvent.core.random import identifiers, stream
@@ -206,6 +206,7 @@ class Solved(Evaluate):
     """
 
     prompts: str = ""
+    asks_model: ClassVar = True
 
     def setup(self, role: Role) -> None:
         """A task of structures, which gets to know who solves."""

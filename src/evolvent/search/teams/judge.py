@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 from evolvent.core.errors import UserError
 from evolvent.core.records import Group
@@ -36,6 +37,7 @@ class EvaluateTeams(Evaluate):
     """
 
     models: tuple[str, ...] = ()
+    asks_model: ClassVar = True
     roles: dict[str, Role] = field(default_factory=dict, init=False)  # by backbone
 
     def setup(self, role: Role) -> None:
