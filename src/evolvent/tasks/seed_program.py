@@ -12,7 +12,10 @@ def task_of(task: str, seed: str | None) -> str:
     """The task of an evaluator and what to begin with: a program, or texts. `UserError` for what is neither."""
     if not seed:
         return task
-    if task.startswith(("program:", "texts:")):
+    kind, _, rest = task.partition(":")
+    if kind in ("program", "texts"):
+        if rest.endswith(".py") and ":" not in rest:
+            return f"{task}:{seed}"
         raise UserError(
             f"{task} says itself what it begins with; --seed-program goes with a file that evaluates, as evaluator.py"
         )

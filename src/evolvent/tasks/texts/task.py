@@ -212,8 +212,8 @@ def load(rest: str) -> TextsTask:
     )
     if texts is None:
         raise UserError(
-            f'{file.name} has no texts to begin with; add seed_candidate = {{"name": "text"}}, or name a file of texts '
-            "(--seed-program prompts.toml)"
+            f'{file.name} has no texts to begin with; add seed_candidate = {{"name": "text"}}, or name a file or a '
+            f"folder of texts: --task {match[1]} --seed-program prompts.toml"
         )
     check_texts(texts, where)
     if file.about["reads"] == "path" and len(texts) > 1:
