@@ -553,6 +553,25 @@ def test_a_reply_that_trickles_is_cut_off() -> None:
     assert time.monotonic() - start < 2
 
 
+def test_a_long_pause_is_told_of_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evolvent.engine.transport.LONG", 0.3)
+    said: list[str] = []
+    with Scripted(failing(3, lambda a: a.say("slow down", 429, {"Retry-After": "0.4"}))) as server:
+        engine = EndpointEngine(f"{server.url}#m", Ledger(), **QUICK)
+        engine.transport.say = said.append
+        finish(engine, prompts("a", "b", "c"))
+    assert said == [f"{server.url} asks to wait 0 s (status 429)"]
+    assert engine.retries == 3
+
+
+def test_a_first_reply_that_cannot_be_read_is_a_sentence() -> None:
+    with (
+        Scripted(lambda a: None, models=lambda a: a.say("abcde", 200, {"Content-Encoding": "gzip"})) as server,
+        pytest.raises(UserError, match="no answer from .* incorrect header check"),
+    ):
+        finish(EndpointEngine(server.url, Ledger(), **QUICK), prompts("a"))
+
+
 def test_retry_after_is_obeyed() -> None:
     _, _, server = one(failing(1, lambda a: a.say("slow down", 429, {"Retry-After": "0.4"})))
     assert server.times[1] - server.times[0] >= 0.4

@@ -7,10 +7,15 @@ import subprocess
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
 from evolvent.core.errors import UserError
+from evolvent.lineage.runs import run_names
+from evolvent.lineage.store import Store
+from evolvent.run.session import begin
+from evolvent.run.spec import RunSpec
 from evolvent.scale.cluster import check_address
 from evolvent.scale.sandboxes import Sandboxes, elsewhere
 from evolvent.tasks.registry import load_task
@@ -20,7 +25,7 @@ PACKING = "program:circle-packing:10"
 
 @pytest.mark.parametrize("address", ["", "here", "host", "host:0", "host:99999", "ray://host:1", "http://host:1"])
 def test_what_is_no_address_is_refused(address: str) -> None:
-    with pytest.raises(UserError, match="no address of a Ray cluster; use local, auto, or HOST:PORT"):
+    with pytest.raises(UserError, match="no address of a Ray cluster; name HOST:PORT"):
         check_address(address)
 
 
@@ -61,6 +66,15 @@ def test_nothing_runs_without_a_sandbox_by_accident() -> None:
 def test_a_pool_is_for_programs_that_are_run(task: str) -> None:
     with pytest.raises(UserError, match="runs none"):
         elsewhere(load_task(task), "ray")
+
+
+@pytest.mark.parametrize("pool", ["ray:127.0.0.1:1", "ray:nowhere", "slurm"])
+def test_a_pool_that_does_not_answer_leaves_no_run_behind(pool: str, tmp_path: Path) -> None:
+    store = Store(tmp_path / "runs")
+    with pytest.raises(UserError):
+        begin(RunSpec("hill-climbing", PACKING, "none", "5 evaluations"), store, "one", pool=pool, logs=())
+    assert run_names(store) == []
+    assert not (tmp_path / "runs" / "one").exists()
 
 
 def test_a_run_without_a_pool_does_not_import_ray() -> None:

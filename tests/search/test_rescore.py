@@ -201,6 +201,8 @@ def test_a_run_ends_with_the_best_evaluated_anew(tmp_path: Path, files: str) -> 
     assert result.view.spent["evidence"]["verifier_calls"] == found["evaluations"] == 5 * len(found["top"]) + 5
     assert result.view.spent["evidence"]["verifier_seconds"] > 0
     assert believed(found) in searched(result)
+    most = max(c["evaluation"]["value"] for c in tried.values())
+    assert ("loses anew" in searched(result)) == (most > found["found"])
     assert export_program(result.view, tmp_path / "out.py") == found["winner"]
     again = resume(store, result.name, budget="30 evaluations")
     assert again.view.rescored is not None

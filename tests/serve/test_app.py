@@ -199,7 +199,7 @@ def test_the_reply_ends_at_the_context(client: openai.OpenAI) -> None:
         ({"messages": []}, 400, "messages", "at least 1"),
         ({"messages": [{"role": "user", "content": "1" * 500}]}, 400, "messages", "maximum context length is 128"),
         ({"messages": [{"role": "wizard", "content": "1"}]}, 400, "messages.0.role", "system"),
-        ({"messages": [{"role": "user", "content": "é"}]}, 400, "prompt", "printable ASCII"),
+        ({"messages": [{"role": "user", "content": "é"}]}, 400, "messages", "printable ASCII"),
         ({"foo": 1}, 400, "foo", "Unrecognized request argument supplied: foo"),
         ({"tools": [{"type": "function"}]}, 400, "tools", "not supported"),
         ({"presence_penalty": 0.5}, 400, "presence_penalty", "not supported"),

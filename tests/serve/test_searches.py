@@ -225,10 +225,25 @@ def test_what_the_last_evaluation_asks_for_is_in_the_account_of_the_evidence(
     babbling: Counted, tmp_path: Path, sandboxed: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     typed = command("robophd", "program:sql:3", babbling.model(), tmp_path / "runs", 1)
-    told = data(capsys, *(word for word in typed if word != "--no-final"))
+    told = data(capsys, *(word if word != "--no-final" else "--final" for word in typed))
     spent = {unit: sum(account.get(unit, 0) for account in told["spent"].values()) for unit in babbling.usage}
     assert spent == babbling.usage
     assert told["spent"]["evidence"]["model_calls"] > 0
+
+
+@pytest.mark.parametrize("name", marked(["robophd", "evomas", "agent-symbolic-learning", "auto-evolve"], {"robophd"}))
+def test_where_evaluations_ask_the_model_the_best_are_evaluated_anew_only_if_asked_for(
+    name: str, babbling: Counted, tmp_path: Path, sandboxed: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = command(name, TASKS[name], babbling.model(), tmp_path / "runs", STEPS[name])
+    typed = [word for word in whole if word != "--no-final"]
+    before = call(capsys, *typed, "--dry-run")
+    assert "evaluations ask the model, too" in before
+    assert "only with --final" in before
+    said = call(capsys, *typed, "--no-report")
+    assert "Not evaluated anew" in said
+    assert view_of(tmp_path / "runs", "run").rescored is None
+    assert f" {babbling.usage['model_calls']:,.0f} model calls, " in said
 
 
 @pytest.mark.slow

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from evolvent.bench.cell import Cell, failed_in
+from evolvent.bench.kept import run_kept
 from evolvent.bench.metrics import metric
-from evolvent.bench.pool import AnyCell, run_cells
+from evolvent.bench.pool import AnyCell
 from evolvent.bench.statistics import Interval, sign_flip_p, t_interval
 from evolvent.core.errors import UserError
 from evolvent.core.files import whole
@@ -115,8 +116,12 @@ def compare(
     k: int = 16,
     problems: int = 1000,
     say: Callable[[str], None] = lambda line: None,
+    kept: Path | None = None,
 ) -> Comparison:
-    """Run every arm on every seed; `UserError` if an arm spent more than one step over the budget."""
+    """Run every arm on every seed, from where the same comparison was interrupted (`by_arm`).
+
+    `UserError` if an arm spent more than one step over the budget.
+    """
     refuse_unfit(arms, seeds)
     cap = Budget.parse(budget)
     refuse_misfits(arms, task, model, budget, settings)
@@ -136,7 +141,7 @@ def compare(
         for s in range(seeds)
         for a in arms
     ]
-    rows = by_arm(cells, jobs, say)
+    rows = by_arm(cells, jobs, say, kept)
     refuse_overspent(rows, cap)
     return Comparison(task, cap, list(range(seeds)), rows)
 
@@ -155,9 +160,12 @@ def refuse_unfit(arms: Sequence[Arm], seeds: int) -> None:
         raise UserError(f"a comparison needs 2 to 64 seeds, got {seeds}; 8 is a good number")
 
 
-def by_arm(cells: Sequence[AnyCell], jobs: int, say: Callable[[str], None]) -> dict[str, list[dict[str, Any]]]:
-    """Results of all cells by arm, in the order of arms and seeds in which the cells are given."""
-    found = {(cell.arm, cell.seed): result for cell, result in run_cells(cells, jobs, say)}
+def by_arm(
+    cells: Sequence[AnyCell], jobs: int, say: Callable[[str], None], kept: Path | None = None
+) -> dict[str, list[dict[str, Any]]]:
+    """Results of all cells by arm, in the order of arms and seeds in which the cells are given; `kept` is the folder
+    where they stay until all are there."""
+    found = {(cell.arm, cell.seed): result for cell, result in run_kept(cells, jobs, say, kept)}
     rows: dict[str, list[dict[str, Any]]] = {}
     for cell in cells:
         rows.setdefault(cell.arm, []).append(found[cell.arm, cell.seed])

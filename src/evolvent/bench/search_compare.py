@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 from evolvent.bench.compare import Arm, Comparison, by_arm, refuse_misfits, refuse_unfit, refuse_unlike, seed_model
@@ -108,8 +109,12 @@ def compare_searches(
     jobs: int = 1,
     baselines: bool = True,
     say: Callable[[str], None] = lambda line: None,
+    kept: Path | None = None,
 ) -> SearchComparison:
-    """Run every arm on every seed, the baselines beside them; nothing that was made beyond the budget counts."""
+    """Run every arm on every seed, the baselines beside them, from where the same comparison was interrupted.
+
+    Nothing that was made beyond the budget counts.
+    """
     arms = [named(a) for a in arms]
     arms = with_baselines(arms) if baselines else arms
     if len(arms) < 2:
@@ -124,7 +129,7 @@ def compare_searches(
         for s in range(seeds)
         for a in arms
     ]
-    found = by_arm(cells, jobs, say)
+    found = by_arm(cells, jobs, say, kept)
     return SearchComparison(task, cap, list(range(seeds)), {a.name: found[a.name] for a in arms})
 
 

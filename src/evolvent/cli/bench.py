@@ -15,6 +15,7 @@ from evolvent.cli import complete
 from evolvent.cli.options import (
     emit,
     json_option,
+    kept_in,
     model_option,
     open_store,
     pairs,
@@ -70,6 +71,7 @@ def compare(
     evolvent compare hill-climbing --task program:circle-packing:26 --seeds 8
 
     The first arm is the one that the others are compared with. Runs of unequal budgets are not ranked.
+    What was interrupted is carried on by the same command.
     """
     from evolvent.bench.compare import compare as run_comparison
     from evolvent.bench.compare import parse_arm, plot
@@ -94,7 +96,8 @@ def compare(
 
         source = click.get_current_context().get_parameter_source
         o |= {name: None for name in ("model", "budget") if source(name) is ParameterSource.DEFAULT}
-        compare_methods(arms, task, loaded, Path(picture), jobs or os.cpu_count() or 1, as_json, console, o)
+        how = o | {"store_": store_}
+        compare_methods(arms, task, loaded, Path(picture), jobs or os.cpu_count() or 1, as_json, console, how)
         return
     parsed = [parse_arm(a) for a in arms]
     for arm in parsed:
@@ -114,6 +117,7 @@ def compare(
         jobs=jobs or os.cpu_count() or 1,
         problems=o["problems"],
         say=lambda line: console.print(line),
+        kept=kept_in(store_),
     )
     if as_json:
         emit(

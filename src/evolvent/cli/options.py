@@ -27,6 +27,11 @@ def store_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--store", "store_", default=STORE, metavar="FOLDER|URL", help=text)(command)
 
 
+def kept_in(store: str) -> Path:
+    """Where the cells of a comparison are until it is finished: in the store's folder, or the usual one of a URL."""
+    return Path("runs" if "://" in store else store) / ".comparisons"
+
+
 def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """`--json`."""
     return click.option("--json", "as_json", is_flag=True, help="print JSON, for scripts")(command)

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from evolvent.cli.options import emit, pairs
+from evolvent.cli.options import emit, kept_in, pairs
 from evolvent.cli.runs import console as wide
 from evolvent.core.errors import UserError
 
@@ -46,6 +46,7 @@ def compare_methods(
         jobs,
         options["baselines"],
         say=lambda line: console.print(line),
+        kept=kept_in(options["store_"]),
     )
     known = getattr(getattr(loaded, "world", None), "known", ())
     if as_json:

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from evolvent.cli.display import counted, duration
 from evolvent.core.ledger import Budget
+from evolvent.engine import is_endpoint
 from evolvent.lineage.descent import Candidate, believed, chosen, descent, valid, worth
 from evolvent.lineage.figures import percent
 from evolvent.run.check import in_words
@@ -98,8 +99,19 @@ def spent_line(result: Result) -> str:
         beside = f"on the best anew: {counted(result.ledger.of('verifier_calls', 'evidence'), 'evaluation')}"
     return (
         f"Spent: {spent['steps']:,.0f} steps, {spent['sampled']:,.0f} tokens sampled, {spent['trained']:,.0f} trained, "
-        f"{judged}, {duration(spent['seconds'])}" + (f"; {beside}" if not result.interrupted else "")
+        f"{judged}, {asked(result)}{duration(spent['seconds'])}" + (f"; {beside}" if not result.interrupted else "")
     )
+
+
+def asked(result: Result) -> str:
+    """What was asked of models that are elsewhere, and what it cost; empty where there are none."""
+    account, engines = result.ledger.of, [role.engine for role in result.assembled.system.roles.values()]
+    calls, money = (account(unit) + account(unit, "evidence") for unit in ("model_calls", "money"))
+    if not calls or not is_endpoint(result.spec.model):
+        return ""
+    again = sum({id(e): getattr(e, "retries", 0) for e in engines}.values())
+    failed = f" ({again:,} sent again after a failure)" * bool(again)
+    return f"{calls:,.0f} model calls{failed}, " + (f"${money:,.4g}, " if money else "")
 
 
 def failures(candidates: Collection[Candidate]) -> str:
@@ -125,8 +137,11 @@ def searched(result: Result) -> str:
         return "\n".join(filter(None, [same, failed]))
     program = result.folder / "best.py"
     whole = chosen(result.view) is not None or any(map(valid, result.view.candidates.values()))
+    most = max((c["evaluation"]["value"] for c in result.view.candidates.values() if valid(c)), default=best["value"])
+    loses = result.view.rescored and chosen(result.view) is None and most > best["value"]
+    lead = f"The best in the search, {most:z.10g}, loses anew to one that had" if loses else "Best value"
     found = (
-        f"Best value {best['value']:z.10g} (seed program {first['value']:z.10g}): candidate {best['uid']} of "
+        f"{lead} {best['value']:z.10g} (seed program {first['value']:z.10g}): candidate {best['uid']} of "
         f"{len(result.view.candidates)}, {count} of them valid, by {best['operator']} in step {best['step']}, "
         f"{len(line) - 1} change{'s' * (len(line) != 2)} from the seed program."
     )

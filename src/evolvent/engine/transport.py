@@ -28,6 +28,7 @@ from evolvent.engine.reply import body_text, counts, guess, message, reply_text,
 T = TypeVar("T")
 Read = Callable[[Mapping[str, Any]], object]  # of a reply; raises a `ValueError` where it holds no answer
 TOO_LONG = "; serve the model with a longer context, or ask for less: shorter prompts, a lower rollout.max_tokens"
+LONG = 10.0  # seconds of a pause that is told of
 USELESS = 3  # replies without an answer that are paid for, before a request is given up
 AGAIN = {408, 409, 425, 429, 500, 502, 503, 504, 529}  # statuses that another attempt may cure
 
@@ -197,6 +198,8 @@ class Transport:
         self.attempts, self.backoff, self.pace, self.seed, self.replay = attempts, backoff, pace or Pace(), seed, replay
         self.lost = 0  # requests in a row that were given up
         self.why: str | None = None  # of the latest of these
+        self.say: Callable[[str], None] = lambda line: None  # of long pauses, in the thread of whoever waits
+        self._told = 0.0  # until when it was said to wait
         self._background = Background()
         self._client: httpx.AsyncClient | None = None
 
@@ -223,7 +226,7 @@ class Transport:
         seen = self.replay.get(key) if self.replay is not None else None
         try:
             status, text = self._background.run(work())
-        except (httpx.TransportError, TimeoutError) as reason:
+        except (httpx.RequestError, TimeoutError) as reason:
             if seen is not None:
                 return int(seen["status"]), str(seen["text"])
             raise UserError(
@@ -259,7 +262,7 @@ class Transport:
 
             async def one(i: int) -> None:
                 async with gate:
-                    outcome = outcomes[i] = await self._post(path, bodies[i], keys[i], read)
+                    outcome = outcomes[i] = await self._post(path, bodies[i], keys[i], read, news)
                 if self.replay is not None and outcome.reply is not None:  # at once, but in the thread of whoever waits
                     news.put(partial(self.replay.record, keys[i], asdict(outcome)))
 
@@ -302,7 +305,9 @@ class Transport:
             answer = await self._client.request(method, self.url + path, content=content, headers=headers)
         return answer.status_code, answer.headers, self.secret.scrub(answer.text)
 
-    async def _post(self, path: str, body: Mapping[str, Any], key: str, read: Read) -> Outcome:
+    async def _post(
+        self, path: str, body: Mapping[str, Any], key: str, read: Read, news: queue.SimpleQueue[Any]
+    ) -> Outcome:
         """One request, with as many attempts as it takes or may take."""
         made, useless = Outcome(), 0
         rng = stream(self.seed, "retry", key)
@@ -322,7 +327,7 @@ class Transport:
             except Broken as reason:
                 made.charge(body, self.secret.scrub(reason.said))
                 made.error = self.reason(reason)
-            except (httpx.TransportError, httpx.DecodingError, TimeoutError) as reason:
+            except (httpx.RequestError, TimeoutError) as reason:
                 if not isinstance(reason, httpx.ConnectError | httpx.ConnectTimeout):
                     made.charge(body, "")  # it was sent, so it may well be billed
                 made.error = self.reason(reason)
@@ -344,6 +349,9 @@ class Transport:
                         wait = max(wait, asked)
                         if attempt + 1 < self.attempts:
                             self.pace.pause(asked, now())
+                            if asked >= LONG and now() + asked > self._told + 1:
+                                self._told = now() + asked
+                                news.put(partial(self.say, f"{self.url} asks to wait {asked:.0f} s (status {status})"))
             if attempt + 1 < self.attempts:
                 await asyncio.sleep(wait)
         self.lost, self.why = self.lost + (not useless), made.error

@@ -119,6 +119,7 @@ class Session:
         self.name = self.name or free_name(self.store, self.spec.recipe, self.spec.task)
         if self.folder.is_dir() and any(p.name != "lock" for p in self.folder.iterdir()):
             raise self._taken()
+        self._reach_pool(assembled)
         self.folder.mkdir(parents=True, exist_ok=True)
         if not self.pool:
             start_sandbox(assembled.task)
@@ -178,6 +179,7 @@ class Session:
             budget = Budget.parse(self.spec.budget)
             refuse_endless(assembled, budget)
             refuse_aimless(assembled, budget, self.target)
+            self._reach_pool(assembled)
             system = assembled.system
             if not self.checkpoint.is_file():  # nothing but the start version can be there
                 self._head = view.versions[0].number if view.versions else None
@@ -198,6 +200,13 @@ class Session:
             here = environment(sandbox_of(assembled.task, self.pool))
             self.store.add(self.name, "resumed", resumed | {"environment": here})
             return self._carry_out(assembled, read_run(self.store, self.name))
+
+    def _reach_pool(self, assembled: Assembled) -> None:
+        """Have programs evaluated in the pool, if there is one; before anything is written, as it may not answer."""
+        if self.pool:
+            from evolvent.scale.sandboxes import elsewhere
+
+            elsewhere(assembled.task, self.pool)
 
     def _recall(self, system: System) -> None:
         """Give parts that keep a journal what they have written there; only then does their state make sense."""
@@ -228,13 +237,12 @@ class Session:
         system = assembled.system
         for line in notes(assembled, self.pool):
             self.say(line)
+        for transport in (getattr(role.engine, "transport", None) for role in system.roles.values()):
+            if transport is not None:
+                transport.say = self.say
         if hasattr(assembled.task, "journal"):
             assembled.task.journal = Evaluations(self.store, self.name, begun(self.store, self.name, system.t))
         try:
-            if self.pool:
-                from evolvent.scale.sandboxes import elsewhere
-
-                elsewhere(assembled.task, self.pool)
             if not view.versions:
                 self._add_versions([self._version(assembled, 0, "start", {})])
             if not self.checkpoint.is_file():

@@ -30,7 +30,7 @@ def check_address(address: str) -> None:
         return
     match = HEAD.fullmatch(address)
     if not match or not 0 < int(match[2]) < 1 << 16:
-        raise UserError(f"`{address}` is no address of a Ray cluster; use local, auto, or HOST:PORT of its head node")
+        raise UserError(f"`{address}` is no address of a Ray cluster; name HOST:PORT of its head node, or `auto`")
     try:
         with socket.create_connection((match[1], int(match[2])), REACH) as connection:
             if os.environ.get("RAY_USE_TLS") != "1":
@@ -38,7 +38,7 @@ def check_address(address: str) -> None:
     except OSError as reason:
         raise UserError(
             f"no Ray cluster answers at {address} ({reason}); start one there by `ray start --head --port={match[2]}`, "
-            "or use local"
+            "or leave the address out for a cluster of this process's own"
         ) from None
 
 

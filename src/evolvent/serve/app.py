@@ -97,7 +97,7 @@ class Server:
         self._admit(request)
         asked = parse(ChatRequest, await request.body())
         messages = [Message("system" if m.role == "developer" else m.role, m.text) for m in asked.messages]
-        prompt = self._tokens(lambda: self.format.prompt(messages))
+        prompt = self._tokens(lambda: self.format.prompt(messages), "messages")
         return await self._answer(request, asked, [prompt], Chat)
 
     async def complete(self, request: Request) -> Response:
@@ -110,7 +110,7 @@ class Server:
             raise ApiError(400, "echo together with logprobs is not supported", "echo")
         if not asked.prompts:
             raise ApiError(400, "prompt: there is none", "prompt")
-        prompts = [self._tokens(lambda p=p: self._raw(p)) for p in asked.prompts]
+        prompts = [self._tokens(lambda p=p: self._raw(p), "prompt") for p in asked.prompts]
         return await self._answer(request, asked, prompts, Completion)
 
     def _raw(self, prompt: str | list[int]) -> list[int]:
@@ -123,18 +123,18 @@ class Server:
             raise ApiError(400, f"prompt: tokens must be from 0 to {size - 1}, at least one of them", "prompt")
         return prompt
 
-    def _tokens(self, make: Any) -> np.ndarray:
-        """A prompt's tokens, checked against the context."""
+    def _tokens(self, make: Any, param: str) -> np.ndarray:
+        """A prompt's tokens, checked against the context; `param` is what the request calls it."""
         try:
             tokens = np.array(make(), np.int32)
         except UserError as reason:
-            raise ApiError(400, str(reason), "prompt") from None
+            raise ApiError(400, str(reason), param) from None
         context = self.policy.context
         if len(tokens) >= context:
             raise ApiError(
                 400,
                 f"This model's maximum context length is {context} tokens, and the prompt has {len(tokens)}",
-                "messages",
+                param,
                 "context_length_exceeded",
             )
         return tokens

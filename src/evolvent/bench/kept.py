@@ -1,0 +1,66 @@
+"""Cells of a comparison that is not finished: kept, so that the same command goes on from there."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from evolvent.bench.evidence import Evidence
+from evolvent.bench.pool import AnyCell, run_cells
+from evolvent.run.environment import code_hash
+
+Results = Iterator[tuple[AnyCell, dict[str, Any]]]
+
+
+def run_kept(cells: Sequence[AnyCell], jobs: int, say: Callable[[str], None], folder: Path | None) -> Results:
+    """As `run_cells`; with a folder, a result is written there at once, and one that is there is not made again.
+
+    It has to come from the same cell, on the same code, files and model. What was kept goes when all are there.
+    """
+    if folder is None:
+        yield from run_cells(cells, jobs, say)
+        return
+    keys = {id(cell): cell.key(ground(cell)) for cell in cells}
+    name = hashlib.blake2b("".join(sorted(keys.values())).encode(), digest_size=10).hexdigest()
+    evidence = Evidence(folder)
+    there = evidence.cells(name)
+    done = [cell for cell in cells if keys[id(cell)] in there]
+    if done:
+        say(f"{len(done)} of {len(cells)} cells are there from before")
+    for cell in done:
+        yield cell, there[keys[id(cell)]]["result"]
+    count = len(done)
+    try:
+        for cell, result in run_cells([c for c in cells if keys[id(c)] not in there], jobs, say):
+            evidence.keep(name, {"key": keys[id(cell)], "result": result})
+            count += 1
+            yield cell, result
+    except KeyboardInterrupt:
+        say(f"interrupted; {count} of {len(cells)} cells are kept, and the same command goes on from there")
+        raise
+    place = evidence.cells_file(name)
+    place.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # others are under way
+        place.parent.rmdir()
+        folder.rmdir()
+
+
+def ground(cell: AnyCell) -> str:
+    """What a cell rests on beside its settings: the package's code, and files of the user's that it names."""
+    digest = hashlib.blake2b(code_hash().encode(), digest_size=10)
+    named = [part for text in (cell.recipe, cell.task, cell.model) for word in text.split("+") for part in parts(word)]
+    for path in sorted(set(named)):
+        for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+            if file.is_file():
+                digest.update(f"{file} {file.stat().st_size} {file.stat().st_mtime_ns}".encode())
+    return digest.hexdigest()
+
+
+def parts(word: str) -> list[Path]:
+    """The files and folders that a word such as `program:a.py:b.py` names; of a file with the Python beside it, which
+    it may import."""
+    found = [path for piece in word.split(":") if piece and (path := Path(piece)).exists()]
+    return found + [near for path in found if path.suffix == ".py" for near in path.parent.glob("*.py")]
