@@ -164,10 +164,14 @@ class Study:
         """Results in order; only what is missing is run."""
         keys = [self.key(c) for c in cells]
         missing = {k: c for k, c in zip(keys, cells, strict=True) if k not in self.results}
-        for cell, result in run_cells(list(missing.values()), self.jobs, self.say):
-            self.add(self.row(cell, result))
-            if result["seconds"]["cell"] > CELL_SECONDS:
-                self.say(f"note: that cell took {result['seconds']['cell']:.0f} s, the protocol allows {CELL_SECONDS}")
+        try:
+            for cell, result in run_cells(list(missing.values()), self.jobs, self.say):
+                self.add(self.row(cell, result))
+                if (took := result["seconds"]["cell"]) > CELL_SECONDS:
+                    self.say(f"note: that cell took {took:.0f} s, the protocol allows {CELL_SECONDS}")
+        except KeyboardInterrupt:
+            self.say("interrupted; finished cells are kept, and the same command goes on from there")
+            raise
         return [self.results[k] for k in keys]
 
     def row(self, cell: AnyCell, result: Mapping[str, Any]) -> dict[str, Any]:
