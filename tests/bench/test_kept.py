@@ -65,13 +65,16 @@ def test_without_a_folder_nothing_is_kept(ran: list[Cell], tmp_path: Path, monke
 
 
 def test_a_cell_rests_on_the_files_that_it_names(tmp_path: Path) -> None:
-    (tmp_path / "task.py").write_text("x = 1\n")
+    (tmp_path / "task.py").write_text("import helper\n")
     (tmp_path / "texts").mkdir()
     (tmp_path / "texts" / "a.txt").write_text("a")
     cell = replace(ONE, task=f"texts:{tmp_path}/task.py:{tmp_path}/texts")
     before = ground(cell)
     assert ground(cell) == before
-    for name in ("texts/a.txt", "task.py", "helper.py"):  # what it imports may lie beside it
+    (tmp_path / "task.py").write_text("import helper\n")  # the same again, later
+    (tmp_path / "other.py").write_text("nobody asks for it\n")
+    assert ground(cell) == before
+    for name in ("texts/a.txt", "helper.py", "task.py"):
         (tmp_path / name).write_text("longer than before\n")
         assert ground(cell) != before
         before = ground(cell)

@@ -12,6 +12,7 @@ from evolvent.bench.evidence import Evidence
 from evolvent.bench.pool import AnyCell, run_cells
 from evolvent.run.environment import code_hash
 
+SMALL = 1 << 24  # bytes of a file that is known by its content; others by when they were written
 Results = Iterator[tuple[AnyCell, dict[str, Any]]]
 
 
@@ -55,12 +56,16 @@ def ground(cell: AnyCell) -> str:
     for path in sorted(set(named)):
         for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
             if file.is_file():
-                digest.update(f"{file} {file.stat().st_size} {file.stat().st_mtime_ns}".encode())
+                state = file.stat()
+                small = state.st_size <= SMALL
+                digest.update(f"{file} {state.st_size} ".encode())
+                digest.update(file.read_bytes() if small else str(state.st_mtime_ns).encode())
     return digest.hexdigest()
 
 
 def parts(word: str) -> list[Path]:
-    """The files and folders that a word such as `program:a.py:b.py` names; of a file with the Python beside it, which
-    it may import."""
+    """The files and folders that a word such as `program:a.py:b.py` names; with the Python beside them whose name
+    stands in one, as it may be imported."""
     found = [path for piece in word.split(":") if piece and (path := Path(piece)).exists()]
-    return found + [near for path in found if path.suffix == ".py" for near in path.parent.glob("*.py")]
+    texts = {path: path.read_text("utf-8", "replace") for path in found if path.suffix == ".py" and path.is_file()}
+    return found + [near for path, text in texts.items() for near in path.parent.glob("*.py") if near.stem in text]

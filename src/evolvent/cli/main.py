@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import importlib
 import os
+import signal
 import sys
 import sysconfig
 import traceback
@@ -117,6 +118,7 @@ def main(args: list[str] | None = None) -> None:
     except click.ClickException as reason:
         fail(" ".join(reason.format_message().split()))
     except (KeyboardInterrupt, click.exceptions.Abort):
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # another one, as Python ends, ends it at once and without a word
         click.echo("evolvent: interrupted", err=True)
         sys.exit(130)
     except BrokenPipeError:

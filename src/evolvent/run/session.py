@@ -115,11 +115,11 @@ class Session:
         if self.final is None:
             answers = is_endpoint(self.spec.model) and judges_answers(assembled.task)
             self.final = not answers and not evaluations_ask(assembled)
+        self._reach_pool(assembled)
         there = bool(self.name) and self.folder.is_dir()
         self.name = self.name or free_name(self.store, self.spec.recipe, self.spec.task)
         if self.folder.is_dir() and any(p.name != "lock" for p in self.folder.iterdir()):
             raise self._taken()
-        self._reach_pool(assembled)
         self.folder.mkdir(parents=True, exist_ok=True)
         if not self.pool:
             start_sandbox(assembled.task)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from evolvent.core.untrusted import read_json
+from evolvent.core.written import read_written
 
 Tried = tuple[str, str, int, int]  # digest of a program, operator, line, visible tests that it passes
 FIELDS = ("strategy", "places", "changes", "tools", "pattern", "assumptions", "failure")
@@ -111,7 +111,7 @@ def with_words(summary: Summary, answer: str) -> Summary:
     an answer that is no object all is the strategy. What tests have measured is never taken from it."""
     match = OBJECT.search(answer)
     try:
-        said = read_json(match[0]) if match else None
+        said = read_written(match[0]) if match else None
     except ValueError:
         said = None
     if not isinstance(said, dict):

@@ -11,7 +11,7 @@ from evolvent.core.errors import UserError
 from evolvent.core.records import Trajectory
 from evolvent.core.role import Role
 from evolvent.core.step import Step
-from evolvent.core.untrusted import read_json
+from evolvent.core.written import read_written
 from evolvent.search.asking import Prompts, ask_once
 from evolvent.search.games.memory import RULES, Memory, overlap
 from evolvent.search.games.plan import Plan, kept, plan_of
@@ -99,7 +99,7 @@ def object_of(answer: str) -> Mapping[str, Any]:
     """The JSON object in an answer. `GameError` where there is none."""
     match = OBJECT.search(answer)
     try:
-        made = read_json(match[0]) if match else None
+        made = read_written(match[0]) if match else None
     except ValueError as reason:
         raise GameError(f"the answer holds no JSON object: {reason}") from None
     if not isinstance(made, dict):

@@ -18,7 +18,7 @@ from evolvent.core.random import identifiers, stream
 from evolvent.core.records import Group, Message, Problem, Request, Trajectory
 from evolvent.core.role import Role
 from evolvent.core.step import Step
-from evolvent.core.untrusted import read_json
+from evolvent.core.written import read_written
 from evolvent.engine.absent import AbsentPolicy
 from evolvent.search.archive import archive_of
 from evolvent.search.asking import Prompts, ask_once
@@ -188,7 +188,7 @@ def structure_in(text: str) -> dict[str, str] | None:
     """The JSON object of an answer, its values as texts; None where there is none."""
     for block in [*BLOCK.findall(text)[::-1], text[text.find("{") : text.rfind("}") + 1]]:
         try:
-            found = read_json(block)
+            found = read_written(block)
         except ValueError:
             continue
         if isinstance(found, dict) and found:

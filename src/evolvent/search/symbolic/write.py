@@ -13,7 +13,7 @@ from evolvent.core.random import identifiers
 from evolvent.core.records import Group, Request
 from evolvent.core.role import Role
 from evolvent.core.step import Step
-from evolvent.core.untrusted import read_json
+from evolvent.core.written import read_written
 from evolvent.search.archive import archive_of
 from evolvent.search.asking import Prompts, ask
 from evolvent.search.candidate import Candidate
@@ -161,7 +161,7 @@ def block(answer: str) -> Any:
     """The last block of JSON. `TeamError` if there is none."""
     blocks = BLOCK.findall(answer)
     try:
-        return read_json(blocks[-1])
+        return read_written(blocks[-1])
     except (IndexError, ValueError):
         raise TeamError("there is no block of JSON between ```json and ```") from None
 
