@@ -16,7 +16,7 @@ import pytest
 
 from evolvent.bench import kept
 from evolvent.bench.cell import Cell
-from evolvent.bench.kept import ground, run_kept
+from evolvent.bench.kept import ground, names_in, run_kept
 
 ONE = Cell("a", "no-change", "countdown", "tiny-0", 0, "1 steps")
 CELLS = [ONE, replace(ONE, seed=1), replace(ONE, arm="b", recipe="grpo")]
@@ -68,17 +68,19 @@ def test_a_cell_rests_on_the_files_that_it_names(tmp_path: Path) -> None:
     (tmp_path / "task.py").write_text("import helper\n")
     (tmp_path / "texts").mkdir()
     (tmp_path / "texts" / "a.txt").write_text("a")
-    cell = replace(ONE, task=f"texts:{tmp_path}/task.py:{tmp_path}/texts")
+    (tmp_path / "prompts").mkdir()
+    settings = {"rollout.prompts": f"{tmp_path}/prompts", "propose.n": 4}
+    cell = names_in(replace(ONE, task=f"texts:{tmp_path}/task.py:{tmp_path}/texts", settings=settings))
     before = ground(cell)
     assert ground(cell) == before
     (tmp_path / "task.py").write_text("import helper\n")  # the same again, later
     (tmp_path / "other.py").write_text("nobody asks for it\n")
     assert ground(cell) == before
-    for name in ("texts/a.txt", "helper.py", "task.py"):
+    for name in ("texts/a.txt", "helper.py", "task.py", "prompts/diff.md"):
         (tmp_path / name).write_text("longer than before\n")
         assert ground(cell) != before
         before = ground(cell)
-    assert ground(ONE) == ground(replace(ONE, seed=3))
+    assert ground(names_in(ONE)) == ground(names_in(replace(ONE, seed=3)))
 
 
 @pytest.mark.slow

@@ -24,7 +24,8 @@ def run_kept(cells: Sequence[AnyCell], jobs: int, say: Callable[[str], None], fo
     if folder is None:
         yield from run_cells(cells, jobs, say)
         return
-    keys = {id(cell): cell.key(ground(cell)) for cell in cells}
+    grounds = {names: ground(names) for names in set(map(names_in, cells))}  # most cells name the same files
+    keys = {id(cell): cell.key(grounds[names_in(cell)]) for cell in cells}
     name = hashlib.blake2b("".join(sorted(keys.values())).encode(), digest_size=10).hexdigest()
     evidence = Evidence(folder)
     there = evidence.cells(name)
@@ -49,11 +50,15 @@ def run_kept(cells: Sequence[AnyCell], jobs: int, say: Callable[[str], None], fo
         folder.rmdir()
 
 
-def ground(cell: AnyCell) -> str:
+def names_in(cell: AnyCell) -> tuple[str, ...]:
+    """The texts of a cell that may name files: recipe, tasks, model, and values of settings."""
+    return cell.recipe, cell.task, getattr(cell, "test", ""), cell.model, *map(str, cell.settings.values())
+
+
+def ground(names: Sequence[str]) -> str:
     """What a cell rests on beside its settings: the package's code, and files of the user's that it names."""
     digest = hashlib.blake2b(code_hash().encode(), digest_size=10)
-    named = [part for text in (cell.recipe, cell.task, cell.model) for word in text.split("+") for part in parts(word)]
-    for path in sorted(set(named)):
+    for path in sorted({part for text in names for word in text.split("+") for part in parts(word)}):
         for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
             if file.is_file():
                 state = file.stat()
